@@ -1,0 +1,1 @@
+"""What the graph may hold, and where it lives."""

@@ -1,0 +1,1 @@
+"""Files to tables: one reader per source, one module per join."""

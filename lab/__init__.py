@@ -1,0 +1,1 @@
+"""Makes labelled runs: the simulator and the testbed."""

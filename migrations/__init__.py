@@ -1,0 +1,1 @@
+"""Schema changes of the shared store, applied once, in order."""

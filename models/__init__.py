@@ -1,0 +1,1 @@
+"""Graph to scores: the numeric stage, the rules, the explanation."""

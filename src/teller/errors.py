@@ -1,0 +1,48 @@
+"""Errors that are ours.
+
+TellerError
+├── BadUsage         the command asks for something that cannot be
+├── NothingUsable    no input could be used
+├── UnknownName      a label, query, rule, class or run that does not exist
+├── SchemaMismatch   a table that does not fit the schema
+├── QueryRefused     a query that the store does not let through
+└── StoreBusy        another process owns the store
+"""
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+
+
+class TellerError(Exception):
+    """Base of all errors that a user may see; its text says what would have been right."""
+
+
+class BadUsage(TellerError):
+    """The command asks for something that cannot be."""
+
+
+class NothingUsable(TellerError):
+    """No input could be used."""
+
+
+class UnknownName(TellerError):
+    """A name that does not exist, with those that do."""
+
+    def __init__(self, what: str, name: str, known: Iterable[str]) -> None:
+        """Say what kind of name it is, and list the known ones, nearest first."""
+        names = sorted(known)
+        near = get_close_matches(name, names, n=3)
+        hint = f"did you mean {', '.join(near)}?" if near else f"known: {', '.join(names) or 'none'}"
+        super().__init__(f"no {what} {name!r}; {hint}")
+
+
+class SchemaMismatch(TellerError):
+    """A table that does not fit the schema."""
+
+
+class QueryRefused(TellerError):
+    """A query that the store does not let through."""
+
+
+class StoreBusy(TellerError):
+    """Another process owns the store."""

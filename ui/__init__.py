@@ -1,0 +1,1 @@
+"""Draws what the store holds, and never computes."""
