@@ -1,0 +1,133 @@
+"""A run assembled from its sources: all that its tables are made of."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from teller.graph import ids
+from teller.ingest import scores
+from teller.ingest.facts import Fact, facts_of
+from teller.ingest.iterations import Stepped, steps_of
+from teller.ingest.shape import Shaped
+from teller.ingest.source import Remark
+from teller.ingest.timeline import Timeline, lay_out, renumber
+from teller.ingest.who import Identity
+
+Ints = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A source with its identity and its file."""
+
+    shaped: Shaped
+    identity: Identity
+    head: str
+    digest: str
+
+
+@dataclass(frozen=True, slots=True)
+class InputRow:
+    """A file of the run, used or not."""
+
+    path: str
+    format: str
+    digest: str
+    rank: int | None
+    host: str
+    event_count: int
+    used: bool
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Assembly:
+    """Everything about one run; `parts` are in order of rank."""
+
+    key: str
+    name: str
+    deployment: str
+    engine: str
+    parts: tuple[Part, ...]
+    inputs: tuple[InputRow, ...]
+    remarks: tuple[Remark, ...]
+    line: Timeline
+    stepped: Stepped
+    shifts: tuple[int, ...]
+    expected: pa.Table
+    facts: tuple[Fact, ...]
+
+    @property
+    def run_id(self) -> int:
+        """Give the id of the run."""
+        return ids.run_id(self.key)
+
+    @property
+    def ranks(self) -> Ints:
+        """Give the rank of each part."""
+        return np.array([p.identity.rank for p in self.parts], np.int64)
+
+    def base(self, part: Part) -> int:
+        """Give the id of place 0 of a part."""
+        return ids.place_base(self.key, part.identity.rank, part.shaped.facts.format, part.head)
+
+    def bases(self) -> Ints:
+        """Give the bases of all parts."""
+        return np.array([self.base(p) for p in self.parts], np.int64)
+
+    def rank_ids(self, ranks: Ints) -> Ints:
+        """Give the ids of ranks."""
+        return ids.node_ids(self.key, "Rank", ranks)
+
+    def step_ids(self, ranks: Ints, steps: Ints) -> Ints:
+        """Give the ids of steps."""
+        return ids.node_ids(self.key, "Step", ranks, steps)
+
+    def input_id(self, digest: str) -> int:
+        """Give the id of an input, from its content."""
+        return ids.node_id(self.key, "Input", digest)
+
+
+def run_key(parts: Sequence[Part], manifest: str) -> str:
+    """Give a run's key: its manifest's name, else a hash of the contents it was first made of."""
+    if manifest:
+        return manifest
+    return f"{ids.node_id('', 'Run', *sorted({p.head for p in parts})):016x}"
+
+
+def assemble(
+    parts: Sequence[Part], inputs: Sequence[InputRow], remarks: Sequence[Remark], *, key: str,
+    name: str, deployment: str, engine: str, t0_epoch_ns: int | None = None,
+) -> Assembly:
+    """Work out all that needs several sources."""
+    parts = tuple(sorted(parts, key=lambda p: (p.identity.rank, p.head)))
+    sources = [p.shaped for p in parts]
+    ranks = [p.identity.rank for p in parts]
+    line = lay_out(sources, ranks, t0_epoch_ns)
+    shifts = renumber(sources, line.timed.members)
+    stepped = steps_of(sources, ranks, line, shifts)
+    sums = [_renumbered(s.operators, shift) for s, shift in zip(sources, shifts, strict=True)]
+    expected = scores.expected([
+        (i, rank, _scored(table, sources[i]), load)
+        for i, (rank, table, load) in enumerate(zip(ranks, sums, stepped.loads, strict=True))
+    ])
+    facts = facts_of(sources, line, sums, shifts)
+    return Assembly(key, name, deployment, engine, parts, tuple(inputs), tuple(remarks), line,
+                    stepped, tuple(shifts), expected, tuple(facts))
+
+
+def _renumbered(sums: pa.Table, shift: int) -> pa.Table:
+    step = sums["step_index"].combine_chunks().to_numpy()
+    moved = np.where(step >= 0, step + shift, step)
+    return sums.set_column(sums.column_names.index("step_index"), "step_index", pa.array(moved))
+
+
+def _scored(sums: pa.Table, source: Shaped) -> pa.Table:
+    """Score what is inside steps; a capture without steps is scored as one whole."""
+    if not source.steps.num_rows:
+        return sums
+    return sums.filter(pc.greater_equal(sums["step_index"], 0))

@@ -1,0 +1,225 @@
+"""What lies in the paths that the user gave: which file is for which reader, and what is none.
+
+A file is recognised by its content. A folder that is an export of its own (a Parquet directory, a
+recipe result) is one input; other folders are walked. `manifest.json` says what a run folder holds.
+"""
+
+import os
+import zlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from hashlib import blake2b
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from teller.graph.ids import HEAD_BYTES
+from teller.ingest.readers import READERS
+from teller.ingest.source import Reader, Remark
+
+MANIFEST: Final = "manifest.json"
+CHUNK: Final = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A path that a reader takes: its name below the given folder, and hashes of its content."""
+
+    path: Path
+    name: str  # below the folder that the user gave; what people read
+    format: str  # the reader's
+    head: str  # hash of the first 64 KiB after decompression
+    digest: str  # hash of all bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """All that the paths hold. `others` are files that are no input of ours."""
+
+    candidates: tuple[Candidate, ...]
+    manifests: tuple["Manifest", ...] = ()
+    others: tuple[str, ...] = ()
+    remarks: tuple[Remark, ...] = ()
+
+
+class ManifestRank(msgspec.Struct, frozen=True):
+    """What a manifest says of a rank."""
+
+    rank: int
+    host: str = ""
+    pid: int | None = None
+    tp: int | None = None
+    pp: int | None = None
+    dp: int | None = None
+    ep: int | None = None
+
+
+class ManifestFile(msgspec.Struct, frozen=True):
+    """What a manifest says of a file."""
+
+    path: str
+    kind: str = ""
+    rank: int | None = None
+    host: str | None = None
+
+
+class Engine(msgspec.Struct, frozen=True):
+    """The engine of a manifest."""
+
+    name: str = ""
+    version: str = ""
+
+
+class Manifest(msgspec.Struct, frozen=True):
+    """A `teller.run/1` manifest; what is not needed is not read."""
+
+    schema: str
+    run: str
+    deployment: str = ""
+    ranks: tuple[ManifestRank, ...] = ()
+    engine: Engine = Engine()
+    files: tuple[ManifestFile, ...] = ()
+    folder: str = ""  # where it was found, not in the file
+
+    def names(self, name: str) -> bool:
+        """Tell whether it lists this file."""
+        return self._file(name) is not None
+
+    def rank_of(self, name: str) -> int | None:
+        """Give the rank of a file, None where it does not say."""
+        file = self._file(name)
+        return file.rank if file else None
+
+    def host_of(self, name: str) -> str:
+        """Give the host of a file, by itself or by its rank; "" where it does not say."""
+        file = self._file(name)
+        if file is None:
+            return ""
+        of_rank = next((r.host for r in self.ranks if r.rank == file.rank), "")
+        return file.host or of_rank
+
+    def _file(self, name: str) -> ManifestFile | None:
+        return next((f for f in self.files if name == f"{self.folder}{f.path}"), None)
+
+
+def discover(paths: Sequence[Path]) -> Found:
+    """Look into every path."""
+    candidates: list[Candidate] = []
+    manifests: list[Manifest] = []
+    others: list[str] = []
+    remarks: list[Remark] = []
+    for path, name in _walk(paths):
+        try:
+            manifest = _manifest(path, name)
+            head = b"" if path.is_dir() else head_of(path)
+            reader = None if manifest else reader_for(head, path)
+        except OSError as error:
+            remarks.append(Remark(name, "", f"cannot be read: {error.strerror}",
+                                  "check the file's permissions"))
+            continue
+        if manifest:
+            manifests.append(manifest)
+        elif reader:
+            candidates.append(Candidate(path, name, reader.FORMAT, _hash(head), _digest(path)))
+        elif not head and not path.is_dir():
+            remarks.append(Remark(name, "byte 0", "the file is empty",
+                                  "record it again; the writer was stopped before it wrote"))
+        else:
+            others.append(name)
+            remarks += _near_miss(path, name, head)
+    return Found(tuple(candidates), tuple(manifests), tuple(others), tuple(remarks))
+
+
+def reader_for(head: bytes, path: Path) -> Reader | None:
+    """Give the reader that takes this content."""
+    return next((reader for reader in READERS if reader.looks_like(head, path)), None)
+
+
+def reader_named(name: str) -> Reader:
+    """Give the reader of a format."""
+    return next(reader for reader in READERS if reader.FORMAT == name)
+
+
+def _walk(paths: Sequence[Path]) -> Iterator[tuple[Path, str]]:
+    """Give each file or export folder once, with its name below the given folder."""
+    for top in paths:
+        if not top.is_dir() or reader_for(b"", top):
+            yield top, top.name
+            continue
+        for place, inner, files in os.walk(top):
+            folder = Path(place)
+            inner.sort()
+            for name in list(inner):
+                if name.startswith("."):
+                    inner.remove(name)
+                elif reader_for(b"", folder / name):
+                    inner.remove(name)
+                    yield folder / name, str((folder / name).relative_to(top))
+            for name in sorted(files):
+                if not name.startswith("."):
+                    yield folder / name, str((folder / name).relative_to(top))
+
+
+def head_of(path: Path) -> bytes:
+    """Give the first 64 KiB of a file after decompression; what can be had of a damaged one."""
+    with path.open("rb") as file:
+        raw = file.read(HEAD_BYTES)
+    if raw[:2] != b"\x1f\x8b":
+        return raw
+    try:
+        return zlib.decompressobj(wbits=31).decompress(raw, HEAD_BYTES)
+    except zlib.error:
+        return raw
+
+
+def _hash(content: bytes) -> str:
+    return blake2b(content, digest_size=16).hexdigest()
+
+
+def _digest(path: Path) -> str:
+    """Hash all bytes of a file, or of all files of an export folder with their names."""
+    state = blake2b(digest_size=16)
+    for part in sorted(p for p in path.rglob("*") if p.is_file()) if path.is_dir() else [path]:
+        if path.is_dir():
+            state.update(part.name.encode())
+        with part.open("rb") as file:
+            while chunk := file.read(CHUNK):
+                state.update(chunk)
+    return state.hexdigest()
+
+
+def _manifest(path: Path, name: str) -> Manifest | None:
+    if path.name != MANIFEST:
+        return None
+    try:
+        manifest = msgspec.json.decode(path.read_bytes(), type=Manifest)
+    except (msgspec.DecodeError, msgspec.ValidationError):
+        return None
+    if not manifest.schema.startswith("teller.run/"):
+        return None
+    return msgspec.structs.replace(manifest, folder=name.removesuffix(MANIFEST))
+
+
+def _near_miss(path: Path, name: str, head: bytes) -> list[Remark]:
+    """Say something of a file that has a trace's name and is none; other files stay unmentioned."""
+    tracelike = (".json", ".json.gz", ".sqlite", ".sqlite.gz", ".nsys-rep", ".qdrep", ".db")
+    if not path.name.endswith(tracelike) or path.name in ("notes.json", MANIFEST):
+        return []
+    if path.name.endswith((".nsys-rep", ".qdrep")):
+        return [Remark(name, "", "is an Nsight Systems report, not an export",
+                       f"run: nsys export --type sqlite {path.name}")]
+    what = _content(head)
+    return [Remark(name, "byte 0", f"is no trace: {what}",
+                   "if it should be one, record it again; otherwise leave it out")]
+
+
+def _content(head: bytes) -> str:
+    start = head.lstrip()[:64].lower()
+    if start.startswith((b"<!doctype", b"<html", b"<")):
+        return "it holds a web page or XML"
+    if start.startswith(b"sqlite format 3"):
+        return "it is a SQLite database, but not an export of Nsight Systems"
+    if start.startswith((b"{", b"[")):
+        return "it is JSON without trace events"
+    return "its content is not one of the formats that are read"

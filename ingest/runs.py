@@ -1,0 +1,121 @@
+"""Which captures are one run.
+
+A manifest says so; else captures of different ranks belong together where their windows overlap on
+UTC, or where world size and complementary ranks fit within a minute whatever the clocks say. Two
+captures of one rank are two runs where their windows are disjoint, and a duplicate where they are
+the same window.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+FIT_WITHIN_NS: Final = 60_000_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Capture:
+    """What grouping needs to know of one source. Times are UTC where `anchored`."""
+
+    rank: int
+    first_ns: int
+    last_ns: int
+    anchored: bool
+    digest: str  # of its file
+    order: tuple[object, ...]  # breaks ties, from content alone
+    world_size: int | None = None
+    groups: frozenset[str] = frozenset()  # communicators, or groups with their ranks
+    manifest: str = ""  # the run that a manifest gives it
+    weight: int = 0  # number of spans
+
+
+@dataclass(slots=True)
+class Membership:
+    """One run: indices of its captures, and captures that say the same as one of them."""
+
+    key: str = ""
+    captures: list[int] = field(default_factory=list)
+    duplicates: list[tuple[int, int]] = field(default_factory=list)  # (left out, used instead)
+    skewed: list[int] = field(default_factory=list)  # joined although the windows are apart
+
+
+def group(captures: Sequence[Capture]) -> list[Membership]:
+    """Give the runs, the earliest first; the order in which captures are given does not matter."""
+    runs: list[Membership] = []
+    order = sorted(range(len(captures)), key=lambda i: (
+        captures[i].manifest, captures[i].first_ns, captures[i].order))
+    for i in order:
+        run = _home(i, runs, captures)
+        if run is None:
+            runs.append(Membership(captures[i].manifest, [i]))
+    return sorted(runs, key=lambda r: min(captures[i].first_ns for i in r.captures))
+
+
+def _home(i: int, runs: list[Membership], captures: Sequence[Capture]) -> Membership | None:
+    """Put a capture into the run where it belongs, or give None."""
+    one = captures[i]
+    for run in runs:
+        twin = next((j for j in run.captures if captures[j].rank == one.rank), None)
+        if twin is not None and _same_window(one, captures[twin]):
+            if one.weight > captures[twin].weight:
+                run.captures[run.captures.index(twin)] = i
+                run.duplicates.append((twin, i))
+            else:
+                run.duplicates.append((i, twin))
+            return run
+    open_runs = [r for r in runs if one.rank not in {captures[j].rank for j in r.captures}]
+    if one.manifest:
+        home = next((r for r in open_runs if r.key == one.manifest), None)
+    else:
+        home = _largest_overlap(one, open_runs, captures)
+    if home is not None:
+        home.captures.append(i)
+        return home
+    home = next((r for r in open_runs if not one.manifest and _fits(one, r, captures)), None)
+    if home is not None:
+        home.captures.append(i)
+        home.skewed.append(i)
+    return home
+
+
+def _same_window(one: Capture, other: Capture) -> bool:
+    if one.digest == other.digest:
+        return one.order == other.order
+    if one.manifest != other.manifest or one.anchored != other.anchored:
+        return False
+    shorter = min(one.last_ns - one.first_ns, other.last_ns - other.first_ns)
+    return _overlap(one, other) > shorter // 2
+
+
+def _overlap(one: Capture, other: Capture) -> int:
+    return min(one.last_ns, other.last_ns) - max(one.first_ns, other.first_ns)
+
+
+def _largest_overlap(
+    one: Capture, runs: list[Membership], captures: Sequence[Capture]
+) -> Membership | None:
+    best, most = None, 0
+    for run in runs:
+        shared = max((_overlap(one, captures[j]) for j in run.captures
+                      if captures[j].anchored == one.anchored), default=0)
+        if shared > most and _may_differ(one, run, captures):
+            best, most = run, shared
+    return best
+
+
+def _may_differ(one: Capture, run: Membership, captures: Sequence[Capture]) -> bool:
+    """Two captures whose world sizes contradict are never one run."""
+    sizes = {captures[j].world_size for j in run.captures} | {one.world_size}
+    return len(sizes - {None}) < 2
+
+
+def _fits(one: Capture, run: Membership, captures: Sequence[Capture]) -> bool:
+    """Tell whether a capture completes a run although the windows do not overlap."""
+    if not _may_differ(one, run, captures):
+        return False
+    others = [captures[j] for j in run.captures]
+    if not one.anchored or not all(o.anchored for o in others):
+        return True  # no clock contradicts; the ranks complete each other
+    near = min(-_overlap(one, o) for o in others) <= FIT_WITHIN_NS
+    told = (one.world_size or 0) > 1 or any(one.groups & o.groups for o in others)
+    return near and told

@@ -1,0 +1,153 @@
+"""How long things should have taken, from what needs no baseline: the run itself and its peers.
+
+An operator is compared with the same operator in the same step on the other ranks, call by call; a
+rank that simply calls it more often is not slower. Where no peer has it, it is compared with the
+same rank's steps of the same phase and load. Waiting for others and synchronising are nobody's own
+time and have no expectation.
+"""
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from teller.ingest.source import COMM
+
+Ints = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
+
+WAITING: Final = ("sync", "os_wait")
+
+# One row a (source, step, operator) with own time: what was, and what should have been.
+EXPECTED: Final = pa.schema([
+    ("source", pa.int64()), ("rank", pa.int64()), ("step_index", pa.int64()),
+    ("operator", pa.string()), ("family", pa.string()), ("device", pa.bool_()),
+    ("count", pa.int64()), ("own_ns", pa.int64()), ("each_ns", pa.float64()),
+    ("excess_ns", pa.int64()), ("by", pa.string()),  # peers or load
+])
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """Steps of one source with what they had to do, for comparing like with like."""
+
+    step_index: Ints
+    bucket: Ints  # same bucket: same phase, and batch and tokens within a quarter octave
+
+
+def load_of(steps: pa.Table) -> Load:
+    """Put the steps of one source into load buckets."""
+    parts = [pc.index_in(steps["phase"], pc.unique(steps["phase"])).to_numpy().astype(np.int64)]
+    for name in ("batch_size", "token_count"):
+        size = pc.fill_null(steps[name], 0).to_numpy()
+        parts.append(np.rint(4 * np.log2(np.maximum(size, 0) + 1)).astype(np.int64))
+    bucket = parts[0]
+    for part in parts[1:]:
+        bucket = bucket * 4096 + part
+    return Load(steps["step_index"].to_numpy(), bucket)
+
+
+def expected(sums: list[tuple[int, int, pa.Table, Load]]) -> pa.Table:
+    """Give EXPECTED for all sources: (source, rank, operator sums, loads)."""
+    table = pa.concat_tables([_own(*one[:3]) for one in sums])
+    if not table.num_rows:
+        return EXPECTED.empty_table()
+    code = pc.index_in(table["operator"], pc.unique(table["operator"])).to_numpy().astype(np.int64)
+    code = code * 2 + table["device"].to_numpy()
+    step, count = table["step_index"].to_numpy(), table["count"].to_numpy()
+    each = table["own_ns"].to_numpy() / np.maximum(count, 1)
+    same_step = _codes(step, code)
+    peers, number = leave_one_out_median(same_step, each)
+    alike = _codes(_buckets(table, sums), _codes(table["source"].to_numpy(), code))
+    history, _ = leave_one_out_median(alike, each)
+    by_peers = number > 1
+    should = np.where(by_peers, peers, history)
+    should = np.where(np.isnan(should), each, should)
+    excess = np.rint((each - should) * count).astype(np.int64)
+    return pa.table([
+        table["source"], table["rank"], table["step_index"], table["operator"], table["family"],
+        table["device"], table["count"], table["own_ns"], pa.array(should), pa.array(excess),
+        pa.array(np.where(by_peers, "peers", "load")),
+    ], schema=EXPECTED)
+
+
+def _own(source: int, rank: int, sums: pa.Table) -> pa.Table:
+    """Keep what is a rank's own time."""
+    waits = pc.is_in(sums["family"].cast(pa.string()), pa.array(WAITING))
+    comm = pc.equal(sums["layer"].cast(pa.string()), COMM)
+    sums = sums.filter(pc.invert(pc.or_(waits, comm)))
+    return pa.table({
+        "source": pa.array(np.full(sums.num_rows, source)),
+        "rank": pa.array(np.full(sums.num_rows, rank)),
+        "step_index": sums["step_index"], "operator": sums["operator"].cast(pa.string()),
+        "family": sums["family"].cast(pa.string()), "device": sums["device"],
+        "count": sums["count"], "own_ns": sums["own_ns"],
+    })
+
+
+def _buckets(table: pa.Table, sums: list[tuple[int, int, pa.Table, Load]]) -> Ints:
+    source, step = table["source"].to_numpy(), table["step_index"].to_numpy()
+    bucket = np.zeros(len(step), np.int64)
+    for number, _, _, load in sums:
+        own = source == number
+        order = np.argsort(load.step_index, kind="stable")
+        at = np.searchsorted(load.step_index[order], step[own])
+        bucket[own] = load.bucket[order][np.minimum(at, len(order) - 1)] if len(order) else 0
+    return bucket
+
+
+def _codes(first: Ints, second: Ints) -> Ints:
+    """Number the distinct pairs."""
+    _, a = np.unique(first, return_inverse=True)
+    distinct, b = np.unique(second, return_inverse=True)
+    _, code = np.unique(a * len(distinct) + b, return_inverse=True)
+    return code.astype(np.int64)
+
+
+def leave_one_out_median(group: Ints, value: Floats) -> tuple[Floats, Ints]:
+    """Give each row the median of the *other* rows of its group, and the group's size.
+
+    nan where the row is alone in its group.
+    """
+    size = len(group)
+    order = np.lexsort((value, group))
+    sorted_group, sorted_value = group[order], value[order]
+    first = np.flatnonzero(np.r_[True, sorted_group[1:] != sorted_group[:-1]]) if size else order
+    count = np.diff(np.r_[first, size])
+    row = np.repeat(np.arange(len(first)), count)
+    place = np.arange(size) - first[row]
+    others = count[row] - 1
+    low, high = (others - 1) // 2, others // 2  # places among the others
+    low, high = low + (low >= place), high + (high >= place)
+    low, high = np.maximum(low, 0), np.minimum(high, others)
+    middle = (sorted_value[first[row] + low] + sorted_value[first[row] + high]) / 2
+    middle = np.where(others > 0, middle, np.nan)
+    result, number = np.empty(size), np.empty(size, np.int64)
+    result[order], number[order] = middle, count[row]
+    return result, number
+
+
+@dataclass(frozen=True, slots=True)
+class StepScores:
+    """For each row of the step table of all sources: own time and its excess."""
+
+    own_ns: Ints
+    excess_ns: Ints
+
+
+def score_steps(
+    source: Ints, step_index: Ints, dur_ns: Ints, wait_ns: Ints, bucket: Ints, ranks: int
+) -> StepScores:
+    """Give own time (duration without waiting for ranks) and how far it is above its peers'.
+
+    With one rank, above the rank's own steps of the same load.
+    """
+    own = np.maximum(dur_ns - wait_ns, 0)
+    peers, number = leave_one_out_median(step_index, own.astype(float))
+    history, _ = leave_one_out_median(_codes(source, bucket), own.astype(float))
+    should = np.where(number > 1, peers, history)
+    should = np.where(np.isnan(should), own, should)
+    return StepScores(own, np.rint(own - should).astype(np.int64))

@@ -1,0 +1,144 @@
+"""Who is who: the rank and host of each source, by the most trustworthy word there is.
+
+Rank: the user's regex, a manifest, the file's header, process environment or names inside, the file's name,
+then device order. Host: the user's regex, a manifest, the header, then a file-name prefix that repeats.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import PurePath
+from typing import Final, Protocol
+
+from teller.ingest.source import Facts
+
+RANK_IN_NAME: Final = re.compile(
+    r"(?:rank|proc|worker|_dump|report)[\[\-_./]?(?P<rank>\d{1,6})(?!\d)", re.IGNORECASE
+)
+HOST_IN_NAME: Final = re.compile(r"^(?P<host>[A-Za-z][A-Za-z0-9-]*[A-Za-z0-9])[_.]")
+UNKNOWN_HOST: Final = "unknown"
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """The rank and host of a source, and where each was found."""
+
+    rank: int
+    rank_source: str
+    host: str
+    host_source: str
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """What the user and a manifest say: regexes with a group `rank` or `host`, and files by path."""
+
+    rank_regex: str = ""
+    host_regex: str = ""
+
+
+class Known(Protocol):
+    """What identification needs of a source."""
+
+    @property
+    def facts(self) -> Facts:
+        """What it says of itself."""
+
+    @property
+    def device_count(self) -> int:
+        """How many rows ran on a device."""
+
+
+class Spoken(Protocol):
+    """A manifest's word on files."""
+
+    def rank_of(self, name: str) -> int | None:
+        """Give the rank of a file, None where it does not say."""
+
+    def host_of(self, name: str) -> str:
+        """Give the host of a file, "" where it does not say."""
+
+
+def identify(
+    sources: Sequence[Known], told: Told, manifests: Sequence[Spoken] = ()
+) -> list[Identity | None]:
+    """Give each source its identity; None for a helper process beside the ranks of its file.
+
+    Sources that nothing tells apart are counted by device.
+    """
+    facts = [s.facts for s in sources]
+    hosts = _hosts(facts, told, manifests)
+    ranks = [_rank(f, told, manifests, alone=_alone(f, facts)) for f in facts]
+    ranked_files = {f.path for f, (rank, _) in zip(facts, ranks, strict=True) if rank is not None}
+    used = {rank for rank, _ in ranks if rank is not None}
+    helpers = {i for i, (rank, _) in enumerate(ranks)
+               if rank is None and facts[i].path in ranked_files and not sources[i].device_count}
+    unranked = [i for i, (rank, _) in enumerate(ranks) if rank is None and i not in helpers]
+    unranked.sort(key=lambda i: (hosts[i][0], facts[i].device_index or 0, facts[i].path,
+                                 facts[i].pid or 0))
+    free = (n for n in range(len(facts) + len(used)) if n not in used)
+    for i in unranked:
+        ranks[i] = (next(free), "only source" if len(facts) == 1 else "device order")
+    return [
+        None if rank is None else Identity(rank, source, *host)
+        for (rank, source), host in zip(ranks, hosts, strict=True)
+    ]
+
+
+def _alone(fact: Facts, facts: Sequence[Facts]) -> bool:
+    """Tell whether the file holds one process only, so that its name speaks for it."""
+    return sum(other.path == fact.path for other in facts) == 1
+
+
+def _rank(
+    fact: Facts, told: Told, manifests: Sequence[Spoken], *, alone: bool
+) -> tuple[int | None, str]:
+    if told.rank_regex and (found := re.search(told.rank_regex, fact.path)):
+        return int(found["rank"]), "--rank-regex"
+    said = next((r for m in manifests if (r := m.rank_of(fact.path)) is not None), None)
+    if said is not None and alone:
+        return said, "manifest"
+    if fact.rank is not None:
+        return fact.rank, fact.rank_source or "header"
+    if alone and (found := _last(RANK_IN_NAME, PurePath(fact.path).name)):
+        return int(found["rank"]), "file name"
+    return None, ""
+
+
+def _last(pattern: re.Pattern[str], text: str) -> re.Match[str] | None:
+    found = None
+    for found in pattern.finditer(text):  # noqa: B007 - the last match is what is wanted
+        pass
+    return found
+
+
+def _hosts(
+    facts: Sequence[Facts], told: Told, manifests: Sequence[Spoken]
+) -> list[tuple[str, str]]:
+    prefixes = _prefixes([f.path for f in facts])
+    given = []
+    for fact in facts:
+        found = re.search(told.host_regex, fact.path) if told.host_regex else None
+        said = next((h for m in manifests if (h := m.host_of(fact.path))), "")
+        if found:
+            given.append((found["host"], "--host-regex"))
+        elif said:
+            given.append((said, "manifest"))
+        elif fact.host:
+            given.append((fact.host, fact.host_source or "header"))
+        elif prefix := prefixes.get(fact.path, ""):
+            given.append((prefix, "file name"))
+        else:
+            given.append((UNKNOWN_HOST, ""))
+    return given
+
+
+def _prefixes(paths: Sequence[str]) -> dict[str, str]:
+    """Give a file-name prefix as host where it repeats over files and is not the same for all."""
+    found = {p: m["host"] for p in set(paths) if (m := HOST_IN_NAME.match(PurePath(p).name))}
+    found = {p: h for p, h in found.items() if not RANK_IN_NAME.match(h)}
+    count = Counter(found.values())
+    several = len(count) > 1 and max(count.values()) > 1
+    hostlike = re.compile(r"(node|host)[-\d]", re.IGNORECASE)
+    return {p: h for p, h in found.items() if (several and count[h] > 1) or hostlike.match(h)}
