@@ -1,0 +1,69 @@
+# From a clone to a result: `make demo`. To know that it works here: `make test`.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+EXTRAS := dev# what `make test` adds to the core
+export PIP_CONSTRAINT := constraints.txt# by environment, so that it reaches isolated builds too
+export PIP_BUILD_CONSTRAINT := constraints.txt# the same for pip 25.3 and later
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+
+.PHONY: demo test check fmt lint types imports smoke bench ui clean help
+.DEFAULT_GOAL := help
+
+demo: $(VENV)/.core  ## diagnose the recorded run that comes with the code
+	@$(BIN)/teller demo --workspace .teller-demo || test $$? -eq 1 # 1: a fault was found
+
+test: $(VENV)/.tools  ## run the tests
+	$(BIN)/pytest -n 2
+
+check: lint types imports test smoke  ## all that must hold before a commit
+
+fmt: $(VENV)/.tools  ## format the code and sort its imports
+	$(BIN)/ruff format
+	$(BIN)/ruff check --fix
+
+lint: $(VENV)/.tools  ## format and style
+	$(BIN)/ruff format --check
+	$(BIN)/ruff check
+
+types: $(VENV)/.tools  ## mypy, strict
+	$(BIN)/mypy
+
+imports: $(VENV)/.tools  ## who may import whom
+	$(BIN)/lint-imports
+
+smoke: $(VENV)/.tools  ## build the wheel, install it into an empty environment, use it
+	tests/wheel_smoke.sh $(BIN)/python
+
+bench: $(VENV)/.tools  ## measure, and write docs/benchmarks.md again
+	$(BIN)/python bench/run.py
+
+ui: $(VENV)/.ui  ## open the pages in a browser (none yet)
+	@test -f ui/app.py || { echo "there are no pages yet: no ui/app.py"; exit 2; }
+	$(BIN)/teller ui
+
+clean:  ## remove what can be made again, but not the environment
+	rm -rf build dist src/*.egg-info .teller-demo .mypy_cache .ruff_cache .pytest_cache \
+		.import_linter_cache .hypothesis
+	find graph ingest lab migrations models src tests ui -name __pycache__ -prune -exec rm -rf {} +
+
+help:
+	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*##/\t/' | expand -t 12
+
+$(BIN)/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and \
+		"Python 3.11 or later is needed; name one: make PYTHON=python3.11 demo")'
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.core: pyproject.toml constraints.txt | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --editable .
+	@touch $@
+
+$(VENV)/.tools: $(VENV)/.core
+	$(BIN)/python -m pip install --quiet --editable '.[$(EXTRAS)]'
+	@touch $@
+
+$(VENV)/.ui: $(VENV)/.core
+	$(BIN)/python -m pip install --quiet --editable '.[ui]'
+	@touch $@
