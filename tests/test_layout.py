@@ -56,20 +56,18 @@ def test_the_command_line_loads_nothing_heavy() -> None:
     assert not set(HEAVY) & set(run("import teller.cli, sys; print(*sys.modules)"))
 
 
-def functions(tree: ast.AST) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:
-    return (n for n in ast.walk(tree) if isinstance(n, ast.FunctionDef | ast.AsyncFunctionDef))
-
-
-@pytest.mark.parametrize("name", FILES)
-def test_a_file_fits_on_a_few_screens(name: str) -> None:
+def too_long(name: str) -> Iterator[tuple[str, int]]:
     text = (ROOT / name).read_text()
-    long = {name: len(text.splitlines())} if len(text.splitlines()) > FILE_LINES else {}
-    for function in functions(ast.parse(text)):
-        lines = (function.end_lineno or 0) - function.lineno + 1
-        if lines > FUNCTION_LINES:
-            long[f"{name}:{function.name}"] = lines
-    assert not long.keys() - LONGER, long
+    yield name, max(0, len(text.splitlines()) - FILE_LINES)
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            # a command's flags are its parameters, each with its help: only the body is code
+            start = node.body[0] if name.startswith("src/teller/cli/") else node
+            lines = (node.end_lineno or node.lineno) - start.lineno + 1
+            yield f"{name}:{node.name}", max(0, lines - FUNCTION_LINES)
 
 
-def test_no_exception_is_listed_that_is_not_needed() -> None:
-    assert {entry.split(":")[0] for entry in LONGER} <= set(FILES)
+def test_files_and_functions_are_short_enough_to_be_read_at_once() -> None:
+    over = {what: by for name in FILES for what, by in too_long(name) if by}
+    assert not over.keys() - LONGER, {what: over[what] for what in over.keys() - LONGER}
+    assert not LONGER - over.keys(), "these are short now: take them off the list"
