@@ -9,7 +9,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from teller.ingest.device_work import codes_of, device_work
-from teller.ingest.step_names import HINT, ITERATION, PROFILER, UNKNOWN, StepName, parse
+from teller.ingest.step_names import (
+    HINT,
+    ITERATION,
+    PROFILER,
+    SGLANG,
+    UNKNOWN,
+    VLLM,
+    StepName,
+    parse,
+)
 from teller.ingest.step_table import Flags, Ints, Steps, table_of, without_overlap
 
 NUMBERED: Final = 1.0
@@ -50,7 +59,9 @@ def annotated_steps(spans: pa.Table) -> Steps | None:
     engines = np.array([said[code].engine for code in rows.code.tolist()])
     found = {str(e): _outermost(rows.take(engines == e)) for e in np.unique(engines)}
     best = _preferred(found, spans)
-    return _steps(best, found[best], rows.take(engines == best), said, spans["lane"].chunk(0))
+    # SGLang may write vLLM's form around its own; vLLM never writes SGLang's
+    writer = SGLANG if best == VLLM and SGLANG in found else best
+    return _steps(writer, found[best], rows.take(engines == best), said, spans["lane"].chunk(0))
 
 
 def _step_names(names: pa.StringArray) -> dict[int, StepName]:

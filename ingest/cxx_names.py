@@ -175,7 +175,7 @@ NOISE: Final = frozenset(
 )
 
 _SPACES: Final = re.compile(
-    r"\(anonymous namespace\)::|<unnamed>::|\{anonymous\}::|_GLOBAL__N_+\w*?::|\(anonymous class\)::"
+    r"\(anonymous namespace\)::|<unnamed>::|\{anonymous\}::|_GLOBAL__N_+\w*?::"
     r"|\b(?:CUB|THRUST|ROCPRIM|HIPCUB)_\d+(?:_\w+)?_NS::"
 )
 _RETURN: Final = re.compile(

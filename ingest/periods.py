@@ -1,4 +1,4 @@
-"""Repetition in a sequence of operators: where one round ends and the next begins, or that there is none.
+"""Repetition in a sequence of operators: where a round ends and the next begins, or none.
 
 An anchor is an operator that comes back at a regular ordinal distance. Its places cut the sequence
 into rounds; the rounds are compared place by place with the round before, from both ends, so that
@@ -21,7 +21,8 @@ REGULAR: Final = 0.6  # share of an anchor's distances that are near their media
 NEAR: Final = 0.1  # of the median distance
 TRIED: Final = 8  # anchors that are compared in full
 OWN_WORK: Final = 0.1  # of the inner round: less than this around it makes no outer round
-OUTSTANDING: Final = 8  # times the median gap: a pause between groups of rounds
+OUTSTANDING: Final = 8  # times the median pause: one between groups of rounds
+PAUSED: Final = 4  # times the next longest pause inside a round: somebody waited for its end
 WHOLE: Final = 0.8  # of a round's length: a cut one at either end still counts
 
 
@@ -32,6 +33,8 @@ class Rounds:
     first: Ints
     last: Ints
     fit: float
+    nested: bool = False  # shorter rounds repeat inside
+    paused: bool = False  # a pause stands out at the start of each
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,31 +49,33 @@ def find_rounds(codes: Ints, gaps: Ints) -> Rounds | None:
     """Give the rounds of a sequence of operator codes; `gaps[i]` is the pause before operator i."""
     if len(codes) < 2 * LEAST_ROUNDS:
         return None
-    anchor = _best(codes)
+    anchor, nested = _best(codes)
     if anchor is None:
         return None
-    cuts, length = anchor.places, anchor.length
-    groups = _groups(gaps[cuts])
-    if groups is not None:
-        cuts = cuts[groups]
-        length = float(np.median(np.diff(cuts)))
-    cuts = _shift(cuts, length, gaps)
+    groups = _groups(anchor.places, gaps)
+    cuts = anchor.places if groups is None else groups
+    length = float(np.median(np.diff(cuts)))
+    cuts, paused = (cuts, True) if groups is not None else _shift(cuts, length, gaps)
     first, last = _ends(cuts, round(length), len(codes))
     if len(first) < LEAST_ROUNDS:
         return None
-    return Rounds(first, last, anchor.fit)
+    return Rounds(first, last, anchor.fit, nested or groups is not None, paused)
 
 
-def _best(codes: Ints) -> _Anchor | None:
+def _best(codes: Ints) -> tuple[_Anchor | None, bool]:
     """Give the anchor of the longest round that is more than a few rounds of a shorter one."""
     chosen: _Anchor | None = None
+    nested = False
     for places in _candidates(codes):
         anchor = _judge(codes, places)
         if anchor.agreement < SURE:
             continue
-        if chosen is None or _is_outer(anchor, chosen):
+        if chosen is None:
             chosen = anchor
-    return chosen
+        elif _is_outer(anchor, chosen):
+            nested = nested or len(chosen.places) > 2 * len(anchor.places)
+            chosen = anchor
+    return chosen, nested
 
 
 def _is_outer(outer: _Anchor, inner: _Anchor) -> bool:
@@ -93,7 +98,10 @@ def _candidates(codes: Ints) -> list[Ints]:
         median = np.median(distances)
         regular = float(np.mean(np.abs(distances - median) <= max(NEAR * median, 0)))
         best = rated.get(len(places))
-        if median >= 2 and regular >= REGULAR and (best is None or regular > best[0]):
+        if median < 2 or regular < REGULAR:
+            continue
+        # of equals the first in time, which begins a round if the recording began with one
+        if best is None or (regular, -places[0]) > (best[0], -best[1][0]):
             rated[len(places)] = (regular, places)
     few = sorted(rated.values(), key=lambda r: -r[0] * (1 - 1 / len(r[1])))[:TRIED]
     return sorted((places for _, places in few), key=len, reverse=True)
@@ -118,36 +126,45 @@ def _judge(codes: Ints, places: Ints) -> _Anchor:
     return _Anchor(places, length, agreement, fitting / len(codes))
 
 
-def _groups(gaps: Ints) -> Ints | None:
-    """Give the rounds that follow an outstanding pause, if these come back regularly."""
-    inner = gaps[1:]
-    long = np.flatnonzero(inner > OUTSTANDING * max(float(np.median(inner)), 1.0)) + 1
-    if len(long) < LEAST_ROUNDS - 1:
+def _groups(places: Ints, gaps: Ints) -> Ints | None:
+    """Cut at outstanding pauses that come back after the same number of rounds."""
+    longest = np.maximum.reduceat(gaps[: places[-1] + 1], places[:-1] + 1)
+    usual = max(float(np.median(longest)), 1.0)
+    after = np.flatnonzero(longest > OUTSTANDING * usual)
+    if len(after) < LEAST_ROUNDS - 1:
         return None
-    starts = np.concatenate(([0], long))
-    sizes = np.diff(starts)
-    usual = float(np.median(sizes))
-    rest = len(gaps) - starts[-1]
-    if usual < 2 or rest > usual or np.mean(np.abs(sizes - usual) <= NEAR * usual) < WHOLE:
+    cuts = np.array(
+        [places[i] + 1 + np.argmax(gaps[places[i] + 1 : places[i + 1] + 1]) for i in after]
+    )
+    sizes = np.diff(cuts)
+    length = float(np.median(sizes))
+    regular = float(np.mean(np.abs(sizes - length) <= NEAR * length))
+    if regular < WHOLE or length < 2 * float(np.median(np.diff(places))):
         return None
-    return starts
+    return _with_head(cuts, length)
 
 
-def _shift(cuts: Ints, length: float, gaps: Ints) -> Ints:
-    """Move the cuts to where the pause is usually longest."""
+def _shift(cuts: Ints, length: float, gaps: Ints) -> tuple[Ints, bool]:
+    """Move the cuts to where the pause is usually longest, and tell whether it stands out."""
     reach = int(np.min(np.diff(cuts)))
-    whole = cuts[cuts + reach <= len(gaps)]
+    whole = cuts[1:][cuts[1:] + reach <= len(gaps)]
     if len(whole) < LEAST_ROUNDS - 1 or reach < 2:
-        return cuts
-    usual = np.median(gaps[whole[1:, None] + np.arange(reach)], axis=0)
+        return cuts, False
+    usual = np.median(gaps[whole[:, None] + np.arange(reach)], axis=0)
     best = int(np.argmax(usual))
+    paused = bool(usual[best] > PAUSED * max(float(np.max(np.delete(usual, best))), 1.0))
     if usual[best] <= 2 * usual[0]:
+        return cuts, paused
+    moved = _with_head(cuts + best, length)
+    return moved[moved < len(gaps)], paused
+
+
+def _with_head(cuts: Ints, length: float) -> Ints:
+    """Put the round in front of the first cut, if most of it was recorded."""
+    before = int(cuts[0]) - round(length)
+    if before <= -(1 - WHOLE) * length:
         return cuts
-    moved = cuts + best
-    before = moved[0] - round(length)
-    if before > -(1 - WHOLE) * length:
-        moved = np.concatenate(([max(before, 0)], moved))
-    return moved[moved < len(gaps)]
+    return np.concatenate(([max(before, 0)], cuts))
 
 
 def _ends(cuts: Ints, length: int, total: int) -> tuple[Ints, Ints]:

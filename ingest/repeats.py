@@ -1,8 +1,11 @@
 """Steps without annotations: ranges or kernels that come again and again in the same order."""
 
+from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -13,7 +16,6 @@ from teller.ingest.source import ENGINE
 from teller.ingest.step_table import (
     KERNEL_PERIOD,
     NVTX_PERIOD,
-    Flags,
     Ints,
     Steps,
     table_of,
@@ -27,6 +29,7 @@ ALONE: Final = 0.8  # of the time of a level in one range: each of them is a ste
 COVERED: Final = 0.5
 MOST: Final = 0.8
 BESIDE: Final = r" (?:annotations|syncs|ranges)$|^overhead$"
+ONCE_A_STEP: Final = ("sampling", "memcpy_d2h", "graph")
 SHAPED: Final = ("gemm", "attention")  # the library picks another kernel for another batch
 
 
@@ -38,29 +41,20 @@ def repeated_ranges(spans: pa.Table, work: DeviceWork) -> Steps | None:
     code = _operator_codes(spans["name"].chunk(0), row)
     lane = codes_of(spans["lane"].chunk(0))[row]
     start, end = spans["start_ns"].to_numpy()[row], spans["end_ns"].to_numpy()[row]
-    best: tuple[float, Rounds, Ints, int] | None = None
+    best: _Level | None = None
     for one in np.unique(lane):
         own = np.flatnonzero(lane == one)
         own = own[np.lexsort((-end[own], start[own]))]
-        level = _repeating_level(start, end, code, own)
-        if level is None:
-            continue
-        rounds, at = level
-        covered = int((end[at[rounds.last - 1]] - start[at[rounds.first]]).sum())
-        if _covers(rounds, start[at], end[at], work) and (best is None or covered > best[0]):
-            best = covered, rounds, at, int(one)
+        ranges = _Ranges(start, end, code, _quiet_before(spans, int(one), start))
+        level = _repeating_level(ranges, own, work)
+        if level is not None and (best is None or level.covered > best.covered):
+            best = level
     if best is None:
         return None
-    _, rounds, at, one = best
-    single = (rounds.last - rounds.first == 1).all()
-    first, last = start[at[rounds.first]], end[at[rounds.last - 1]]
-    table = table_of(
-        first,
-        without_overlap(first, last),
-        lane=pa.repeat(spans["lane"].chunk(0).dictionary[one].as_py(), len(first)),
-        place=spans["place"].to_numpy()[row][at[rounds.first]] if single else None,
-    )
-    return Steps(table, NVTX_PERIOD, RANGES_TRUST * rounds.fit)
+    place = spans["place"].to_numpy()[row][best.leader] if best.single else None
+    name = spans["lane"].chunk(0).dictionary[int(lane[best.leader[0]])].as_py()
+    table = table_of(best.start, best.end, lane=pa.repeat(name, len(best.start)), place=place)
+    return Steps(table, NVTX_PERIOD, RANGES_TRUST * best.fit)
 
 
 def repeated_kernels(
@@ -72,9 +66,9 @@ def repeated_kernels(
     busy = np.bincount(work.lane, weights=work.end_ns - work.start_ns)
     own = np.flatnonzero(work.lane == np.argmax(busy))
     start, end = work.start_ns[own], work.end_ns[own]
-    codes = _kernel_codes(spans, work.name[own], work.row[own], families)
+    codes, family = _kernel_codes(spans, work.name[own], work.row[own], families)
     rounds = find_rounds(codes, _pauses(work, own))
-    if rounds is None:
+    if rounds is None or rounds.fit < COVERED or not _is_a_step(rounds, family):
         return None
     first = start[rounds.first]
     bounds = np.column_stack((rounds.first, rounds.last)).ravel()
@@ -99,47 +93,82 @@ def _operator_codes(name: pa.DictionaryArray, row: Ints) -> Ints:
     return codes_of(operators.dictionary_encode())[inverse]
 
 
-def _repeating_level(start: Ints, end: Ints, code: Ints, own: Ints) -> tuple[Rounds, Ints] | None:
-    """Give the rounds of the outermost level of one lane that repeats, and the rows of that level."""
+@dataclass(frozen=True, slots=True)
+class _Level:
+    """Rounds of ranges of one lane; `leader` is the row that begins each."""
+
+    leader: Ints
+    start: Ints
+    end: Ints
+    filled: int  # ns with a range open
+    fit: float
+    single: bool
+
+    @property
+    def covered(self) -> int:
+        return int((self.end - self.start).sum())
+
+
+@dataclass(frozen=True, slots=True)
+class _Ranges:
+    """Engine ranges; `quiet` is how long their lane had done nothing at all before each."""
+
+    start: Ints
+    end: Ints
+    code: Ints
+    quiet: Ints
+
+
+def _quiet_before(spans: pa.Table, lane: int, start: Ints) -> Ints:
+    """Give how long before each start the last span of any kind on the lane had ended."""
+    row = np.flatnonzero(codes_of(spans["lane"].chunk(0)) == lane)
+    all_start = spans["start_ns"].to_numpy()[row]
+    order = np.argsort(all_start, kind="stable")
+    reach = np.maximum.accumulate(spans["end_ns"].to_numpy()[row][order])
+    before = np.searchsorted(all_start[order], start, side="left") - 1
+    return np.where(before < 0, 0, np.maximum(start - reach[np.maximum(before, 0)], 0))
+
+
+def _repeating_level(ranges: _Ranges, own: Ints, work: DeviceWork) -> _Level | None:
+    """Give the rounds of the outermost level of one lane that repeats and holds most work."""
     for _ in range(DEEPEST):
         if len(own) < LEAST_ROUNDS:
             return None
-        reach = np.maximum.accumulate(end[own])
-        outer = np.append(True, end[own][1:] > reach[:-1])
-        at = own[outer]
-        rounds = _rounds(start[at], end[at], code[at])
-        if rounds is not None:
-            return rounds, at
+        reach = np.maximum.accumulate(ranges.end[own])
+        outer = np.append(True, ranges.end[own][1:] > reach[:-1])
+        for level in _levels(ranges, own[outer]):
+            if _holds(level, work):
+                return level
         own = own[~outer]
     return None
 
 
-def _rounds(start: Ints, end: Ints, code: Ints) -> Rounds | None:
-    """Give each range of the one operator that fills the level, else the rounds of all."""
-    if len(code) < LEAST_ROUNDS:
-        return None
+def _levels(ranges: _Ranges, at: Ints) -> Iterator[_Level]:
+    """Give what may be the rounds of a level: each range of its main operator, or all in order."""
+    if len(at) < LEAST_ROUNDS:
+        return
+    start, end, code = ranges.start[at], ranges.end[at], ranges.code[at]
     time = np.bincount(code, weights=end - start)
     share = float(time.max() / time.sum())
     main = np.flatnonzero(code == np.argmax(time))
     if share >= ALONE and len(main) >= LEAST_ROUNDS:
-        return Rounds(main, main + 1, share)
+        closed = without_overlap(start[main], end[main])
+        yield _Level(at[main], start[main], closed, int(time.max()), share, single=True)
     _, dense = np.unique(code, return_inverse=True)
-    return find_rounds(dense.astype(np.int64), _idle(start, end))
+    rounds = find_rounds(dense.astype(np.int64), ranges.quiet[at])
+    if rounds is not None:
+        first = start[rounds.first]
+        closed = without_overlap(first, end[rounds.last - 1])
+        filled = int((end - start)[rounds.first[0] : rounds.last[-1]].sum())
+        yield _Level(at[rounds.first], first, closed, filled, rounds.fit, single=False)
 
 
-def _covers(rounds: Rounds, start: Ints, end: Ints, work: DeviceWork) -> bool:
-    """Tell whether the ranges fill the time of their rounds, and these hold most device work."""
-    window = end[rounds.last[-1] - 1] - start[rounds.first[0]]
-    inside: Flags = np.zeros(len(start) + 1, np.int64)
-    np.add.at(inside, rounds.first, 1)
-    np.add.at(inside, rounds.last, -1)
-    filled = int((end - start)[np.cumsum(inside)[:-1] > 0].sum())
-    if filled < COVERED * window:
+def _holds(level: _Level, work: DeviceWork) -> bool:
+    """Tell whether the rounds follow closely, are full of ranges, and hold most device work."""
+    window = int(level.end[-1] - level.start[0])
+    if min(level.covered, level.filled) < COVERED * window:
         return False
-    if not len(work.row):
-        return True
-    whole = start[rounds.first[:1]], end[rounds.last[-1:] - 1]
-    return work.share_inside(*whole) >= COVERED
+    return not len(work.row) or work.share_inside(level.start, level.end) >= COVERED
 
 
 def _idle(start: Ints, end: Ints) -> Ints:
@@ -154,14 +183,26 @@ def _pauses(work: DeviceWork, own: Ints) -> Ints:
     return np.append(0, np.maximum(np.diff(work.launch_ns[own]), 0))
 
 
-def _kernel_codes(spans: pa.Table, name: Ints, row: Ints, families: pa.Array | None) -> Ints:
-    """Give one code an operator, and one a family where the batch size picks the kernel."""
+def _is_a_step(rounds: Rounds, family: npt.NDArray[np.object_]) -> bool:
+    """Tell a step from a layer: it has rounds inside, is waited for, or ends with a token."""
+    if rounds.nested or rounds.paused:
+        return True
+    marks = np.isin(family, ONCE_A_STEP)
+    held = np.add.reduceat(np.append(marks, False), rounds.first)
+    return bool(np.mean(held > 0) >= MOST)
+
+
+def _kernel_codes(
+    spans: pa.Table, name: Ints, row: Ints, families: pa.Array | None
+) -> tuple[Ints, npt.NDArray[np.object_]]:
+    """Give a code for each operator (family, where the batch picks the kernel), and families."""
     used, first, inverse = np.unique(name, return_index=True, return_inverse=True)
+    words = spans["name"].chunk(0).dictionary.take(pa.array(used))
     if families is None:
-        table = classify(spans["name"].chunk(0).dictionary.take(pa.array(used)))
+        table = classify(words)
         operator, family = table["operator"].combine_chunks(), table["family"].combine_chunks()
     else:
-        family = families.take(pa.array(row[first])).cast(pa.string())
-        operator = spans["name"].chunk(0).dictionary.take(pa.array(used)).cast(pa.string())
+        operator, family = words, families.take(pa.array(row[first])).cast(pa.string())
     shaped = pc.is_in(family, pa.array(SHAPED))
-    return codes_of(pc.if_else(shaped, family, operator).dictionary_encode())[inverse]
+    codes = codes_of(pc.if_else(shaped, family, operator).dictionary_encode())
+    return codes[inverse], family.to_numpy(zero_copy_only=False)[inverse]

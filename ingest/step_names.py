@@ -181,15 +181,17 @@ _GRAMMARS: Final[tuple[tuple[re.Pattern[str], Callable[[re.Match[str]], StepName
     ),
     (
         re.compile(
-            r"^(?:\[Executor\] )?(?P<form>_forward_step|executeStep)(?: (?P<index>\d+)(?=:|\s*$))?:?"
-            r"(?:\s*(?P<ctx>\d+) ctx reqs(?:, (?P<toks>\d+) ctx tokens)?(?:, (?P<gen>\d+) gen reqs)?.*)?$"
+            r"^(?:\[Executor\] )?(?P<form>_forward_step|executeStep)"
+            r"(?: (?P<index>\d+)(?=:|\s*$))?:?(?:\s*(?P<ctx>\d+) ctx reqs"
+            r"(?:, (?P<toks>\d+) ctx tokens)?(?:, (?P<gen>\d+) gen reqs)?.*)?$"
         ),
         _trtllm,
     ),
     (re.compile(r"^ProfilerStep[#*]?(?P<index>\d+)?\s*$"), _profiler),
     (
         re.compile(
-            r"^(?!capture)(?P<word>[A-Za-z]+[ _.])?(?P<noun>(?i:iteration|iter|step))[ _#=:]*(?P<index>\d+)$"
+            r"^(?!capture)(?P<word>[A-Za-z]+[ _.])?(?P<noun>(?i:iteration|iter|step))"
+            r"[ _#=:]*(?P<index>\d+)$"
         ),
         _iteration,
     ),

@@ -47,7 +47,7 @@ def no_steps() -> Steps:
 
 
 def table_of(start: Ints, end: Ints, **known: Any) -> pa.Table:
-    """Give a step table; columns that are not `known` are null, the phase unknown, numbers 0, 1, 2."""
+    """Give a step table; what is not `known` is null, unknown or counted from 0."""
     rows = len(start)
     columns: dict[str, Any] = {
         "step_index": np.arange(rows),
