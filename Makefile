@@ -4,6 +4,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 EXTRAS := dev# what `make test` adds to the core
+INSTALL := $(BIN)/python -m pip install --quiet --no-compile --editable# compiled when imported
 export PIP_CONSTRAINT := constraints.txt# by environment, so that it reaches isolated builds too
 export PIP_BUILD_CONSTRAINT := constraints.txt# the same for pip 25.3 and later
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
@@ -57,13 +58,13 @@ $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
 
 $(VENV)/.core: pyproject.toml constraints.txt | $(BIN)/python
-	$(BIN)/python -m pip install --quiet --editable .
+	$(INSTALL) .
 	@touch $@
 
 $(VENV)/.tools: $(VENV)/.core
-	$(BIN)/python -m pip install --quiet --editable '.[$(EXTRAS)]'
+	$(INSTALL) '.[$(EXTRAS)]'
 	@touch $@
 
 $(VENV)/.ui: $(VENV)/.core
-	$(BIN)/python -m pip install --quiet --editable '.[ui]'
+	$(INSTALL) '.[ui]'
 	@touch $@

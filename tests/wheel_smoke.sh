@@ -17,7 +17,7 @@ tar -C "$root" -c --exclude='./.*' --exclude=./build --exclude=./dist --exclude=
   --exclude=__pycache__ . | tar -C "$work/src" -x
 "$python" -m pip wheel --quiet --no-deps --wheel-dir "$work/dist" "$work/src"
 "$python" -m venv "$work/venv"
-"$work/venv/bin/python" -m pip install --quiet "$work"/dist/teller_rca-*.whl
+"$work/venv/bin/python" -m pip install --quiet --no-compile "$work"/dist/teller_rca-*.whl
 
 cd "$work/empty"
 "$work/venv/bin/python" - "$root/src/teller" <<'PYTHON'
