@@ -113,6 +113,7 @@ _TABLE: Final = (
         r"moe|expert|routing|topk_?gating|topksoftmax|_topk_forward|grouped_?topk|token_permut"
         r"|permute_tokens|matmul_ogs|finalize_matmul_scatter|expand_?input_?rows|bitmatrix",
     ),
+    ("attention", r"fmha|(?:decode|prefill)withpagedkv"),
     (
         "kv_cache",
         r"kv_?cache|reshape_and_cache|kv_?indices|cache_kernel|copy_blocks|swap_blocks"
@@ -188,6 +189,8 @@ def _first(table: tuple[tuple[str, str], ...], texts: pa.Array, wanted: pa.Array
         fits = pc.match_substring_regex(rest, pattern).to_numpy(zero_copy_only=False)
         found[left[fits]] = place
         left = left[~fits]
+        if not len(left):
+            break
     names = pa.array([family for family, _ in table], pa.string())
     return names.take(pa.array(found, mask=found < 0))
 

@@ -39,7 +39,7 @@ def operator_of(name: str) -> str:
     """Give the operator of one name."""
     if ".py" in name or name.startswith(("<built-in ", "nn.Module: ")):
         return _python(name)
-    if name.startswith(("cuda", "cu", "hip")) and name.isidentifier():
+    if _API.match(name):
         return _API_VERSION.sub("", name)
     if name.startswith("nccl"):
         return _nccl(name)
@@ -64,7 +64,9 @@ _TAIL: Final = (
     r"| at 0x[0-9a-fA-F]+"
 )
 _LINE: Final = r"\(\d+\): "
-_INSTALLED: Final = re.compile(r"^.*?/(?:site-packages|dist-packages|python3\.\d+|python)/")
+_INSTALLED: Final = re.compile(
+    r"^.*/(?:site-packages|dist-packages)/|^.*?/(?:python3\.\d+|python)/"
+)
 _ADDRESS: Final = re.compile(r"(?: object)? at 0x[0-9a-fA-F]+|\b0x[0-9a-fA-F]{4,}\b")
 KEPT_FOLDERS: Final = 3  # of an absolute path that tells no package: enough to be told apart
 
@@ -80,6 +82,7 @@ def _python(name: str) -> str:
     return f"{bare}: {rest}"
 
 
+_API: Final = re.compile(r"(?:cuda|cu|hip)[A-Z]\w*$")
 _API_VERSION: Final = re.compile(r"(?:_(?:v\d+|ptsz|ptds|spt)|R\d{4})+$")
 
 _OLD_NCCL: Final = re.compile(
@@ -135,7 +138,7 @@ _SHAPE: Final = re.compile(r"\s*[\[(]\s*\d+(?:\s*[,x]\s*\d+)+\s*,?\s*[\])]")
 _NUMBER: Final = re.compile(r"(?<=[ #:=])\d+(?:/\d+)?\b(?![.\w])")
 _CAPTURE: Final = re.compile(r"^(capture)_\d+(_\w+)$")
 _TRITON: Final = re.compile(r"^(triton_\w*?[a-z]\w*?)(?:_\d+(?:d\d*|de|c)*)+$")
-_TRITON_ARGUMENTS: Final = re.compile(r"_(?:\d+(?:de|d|c)?){2,}$")
+_TRITON_ARGUMENTS: Final = re.compile(r"_\d+(?:de|d|c)(?:\d+(?:de|d|c)?)+$")
 _CUBLAS: Final = re.compile(r"__\d+x_cublas$")
 _TENSILE: Final = re.compile(r"^(Cijk_\w*?_MT\d+x\d+x\d+(?:_MI\d+(?:x\d+)+)?)_\w+$")
 _MIOPEN: Final = re.compile(r"^(igemm_\w*?_bt\d+x\d+x\d+)_\w+$")
