@@ -9,9 +9,7 @@ from teller.ui import phrase
 
 # What means something in the middle of a line; an underscore between letters does not, and most
 # names have one.
-_INSIDE: Final = re.compile(
-    r"[\\`*\[\]<>#|~$&]|(?<![^\W_])_|_(?![^\W_])|:(?=[A-Za-z/+_-])"
-)
+_INSIDE: Final = re.compile(r"[\\`*\[\]<>#|~$&]|(?<![^\W_])_|_(?![^\W_])|:(?=[A-Za-z/+_-])")
 _START: Final = re.compile(r"^([-+=]|\d+(?=[.)]))")  # a list, a heading's line, a numbered list
 _BLANKS: Final = re.compile(r"^ +| +$")  # would vanish, and four of them make a block of code
 
@@ -49,11 +47,11 @@ def _lines(diagnosis: Diagnosis) -> Iterator[str]:
         yield from table(("file", "where", "what", "what to do"), rows)
     if diagnosis.inputs:
         yield from ("", "### Inputs", "")
-        rows = [
+        files = [
             (i.file, i.kind, "–" if i.rank is None else f"{i.rank}", f"{i.events:,}", i.note)
             for i in diagnosis.inputs
         ]
-        yield from table(("file", "format", "rank", "events", "note"), rows)
+        yield from table(("file", "format", "rank", "events", "note"), files)
 
 
 def _finding(number: int, finding: Finding, diagnosis: Diagnosis) -> Iterator[str]:

@@ -19,7 +19,9 @@ VERDICTS: Final[dict[Verdict, str]] = {
 
 # Control characters would move a terminal's cursor and end a table's row; marks that turn the
 # direction of text would make a name look like another one.
-_UNSAFE: Final = re.compile("[\x00-\x1f\x7f-\x9f\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
+_UNSAFE: Final = re.compile(
+    "[\x00-\x1f\x7f-\x9f\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]"
+)
 _ESCAPES: Final = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
 
 

@@ -44,15 +44,20 @@ def console(file: IO[str], *, wide: bool = False) -> Console:
 
 
 def write(diagnosis: Diagnosis, out: Console) -> None:
-    """Print the whole diagnosis; what is no terminal gets no blanks at the ends of lines."""
+    """Print the whole diagnosis."""
+    show(out, blocks(diagnosis))
+
+
+def show(out: Console, found: Iterable[RenderableType]) -> None:
+    """Print blocks; what is no terminal gets no blanks at the ends of lines."""
     if out.is_terminal:
-        for block in blocks(diagnosis):
+        for block in found:
             out.print(block)
         return
     with out.capture() as printed:
-        for block in blocks(diagnosis):
+        for block in found:
             out.print(block)
-    out.file.writelines(f"{line.rstrip()}\n" for line in printed.get().splitlines())
+    out.file.writelines(f"{line.rstrip()}\n" for line in printed.get().split("\n")[:-1])
 
 
 def blocks(diagnosis: Diagnosis) -> Iterator[RenderableType]:
@@ -88,9 +93,7 @@ def headline(diagnosis: Diagnosis) -> Text:
     return line
 
 
-def finding_block(
-    number: int, finding: Finding, diagnosis: Diagnosis
-) -> Iterator[RenderableType]:
+def finding_block(number: int, finding: Finding, diagnosis: Diagnosis) -> Iterator[RenderableType]:
     """Give one finding: its title, and then a line for each thing a reader asks."""
     yield Text.assemble(
         word(f"{number} ", "bold"),
@@ -128,9 +131,7 @@ def _answers(finding: Finding, diagnosis: Diagnosis) -> Iterator[tuple[str, Text
 
 
 def _evidence(item: Evidence) -> Text:
-    return Text.assemble(
-        word(f"{item.role}: "), word(item.text), word(f"  [{item.source}]", "dim")
-    )
+    return Text.assemble(word(f"{item.role}: "), word(item.text), word(f"  [{item.source}]", "dim"))
 
 
 def remarks(found: tuple[Quality, ...]) -> Iterator[RenderableType]:

@@ -27,9 +27,7 @@ SLOW = Finding(
     title="layers.3.mlp.gate_up takes 2.9 times as long on rank 5 as on its peers",
     severity="high",
     confidence=0.93,
-    culprit=Culprit(
-        "operator", ranks=(5,), hosts=("node-b",), operators=("layers.3.mlp.gate_up",)
-    ),
+    culprit=Culprit("operator", ranks=(5,), hosts=("node-b",), operators=("layers.3.mlp.gate_up",)),
     text="From step 40 on, layers.3.mlp.gate_up takes 18.4 ms on rank 5 and 6.3 ms on the other "
     "seven ranks. All other ranks wait for rank 5 in the all-reduce that follows.",
     next_step="Compare the kernel that rank 5 chooses for gate_up with that of rank 4: "
@@ -84,7 +82,9 @@ PAUSE = replace(
 def diagnosis() -> Diagnosis:
     return Diagnosis(
         verdict="fault",
-        runs=(RunSummary(RUN, "night-run", T0, tuple(range(8)), ("node-a", "node-b"), 120, 21_000),),
+        runs=(
+            RunSummary(RUN, "night-run", T0, tuple(range(8)), ("node-a", "node-b"), 120, 21_000),
+        ),
         findings=(SLOW, PAUSE),
         data_quality=(
             Quality("rank6.json", "byte 4670564", "the file ends inside an event",
@@ -118,4 +118,41 @@ def heat_rows(ranks: int = 8, steps: int = 120) -> pa.Table:
         "dur_ns": dur.astype("int64"),
         "own_ns": own.astype("int64"),
         "excess_ns": np.maximum(own - 48e6, 0).astype("int64"),
+    })  # fmt: skip
+
+
+def step_spans() -> pa.Table:
+    """Give one step of rank 5: engine ranges and API calls on a thread, kernels on two streams."""
+    rows: list[tuple[str, str, str, int | None, int, int, int, int]] = []
+    thread, at = "thread 4711", 0
+    rows.append(("step[DECODE bs=8]", "engine", thread, None, 0, 0, 72_000_000, 0))
+    for layer in range(8):
+        slow = layer == 3
+        wide = 8_400_000 + 12_100_000 * slow - 1_500_000 * (layer > 3)
+        rows.append((f"layers.{layer}", "framework", thread, None, 1, at, at + wide, 0))
+        for name, share, own in (("self_attn", 0.35, 0), ("mlp", 0.55, 12_100_000 * slow)):
+            begin = at + (0 if name == "self_attn" else round(wide * 0.4))
+            end = begin + round(wide * share)
+            rows.append((f"layers.{layer}.{name}", "framework", thread, None, 2, begin, end, 0))
+            kernel = "gate_up_gemm" if name == "mlp" else "flash_fwd_kernel"
+            rows.append(("cudaLaunchKernel", "runtime", thread, None, 3, begin, begin + 300_000, 0))
+            rows.append((kernel, "device", "stream 7", 7, 0, begin + 200_000, end - 100_000, own))
+        rows.append(("ncclDevKernel_AllReduce_Sum_bf16_RING_LL", "comm", "stream 19", 19, 0,
+                     at + round(wide * 0.95), at + wide, 0))  # fmt: skip
+        at += wide
+    names = ("name", "layer", "lane", "stream", "depth", "start_ns", "end_ns", "excess_ns")
+    columns = [list(column) for column in zip(*rows, strict=True)]
+    return pa.table(dict(zip(names, columns, strict=True)))
+
+
+def ring_edges(ranks: int = 8, slow: int = 3) -> pa.Table:
+    """Give a ring over the ranks whose path `slow` is slow."""
+    source = list(range(ranks))
+    return pa.table({
+        "src_rank": source, "dst_rank": [(r + 1) % ranks for r in source],
+        "group_name": ["tp"] * ranks, "op": ["all_reduce"] * ranks, "count": [960] * ranks,
+        "size_bytes": [64 << 20 if r % 4 != 3 else 32 << 20 for r in source],
+        "pure_p50_ns": [1_900_000 if r == slow else 210_000 + r * 1000 for r in source],
+        "pure_p99_ns": [4_100_000 if r == slow else 330_000 for r in source],
+        "transport": ["assumed ring"] * ranks,
     })  # fmt: skip

@@ -1,0 +1,81 @@
+"""The command line: parses and prints, and leaves all else to the packages below."""
+
+import os
+import sys
+from collections.abc import Sequence
+from typing import Annotated
+
+import typer
+
+from teller import __version__
+from teller.cli import demo, diagnose, doctor, export, ingest, query, report, rules, runs
+from teller.errors import TellerError
+
+app = typer.Typer(
+    name="teller", no_args_is_help=True, add_completion=False, rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    epilog="Start here: teller demo, then teller diagnose YOUR_RUN_FOLDER",
+)  # fmt: skip
+
+_BROKEN_PIPE = 141  # what a shell gives a program that SIGPIPE ended
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"teller {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _teller(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")
+    ] = False,
+) -> None:
+    """Find the root cause of slow, uneven or hung multi-node LLM inference from its traces.
+
+    Exit codes: 0 no fault from the severity of --fail-on up, 1 faults found, 2 nothing usable or
+    wrong usage.
+    """
+
+
+for _module in (demo, doctor, ingest, diagnose, report, query, rules, runs, export):
+    _module.add_to(app)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command and give its exit code; our own errors are said in one plain line."""
+    try:
+        code = app(args=argv, prog_name="teller", standalone_mode=False)
+        sys.stdout.flush()
+    except TellerError as err:
+        return _complain(str(err))
+    except typer.TyperException as err:
+        return _complain(err.format_message(), _help_for(err))
+    except typer.Abort:
+        return 130
+    except BrokenPipeError:
+        # the reader has gone; the interpreter's own flush at exit must not find the pipe again
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return _BROKEN_PIPE
+    return code if isinstance(code, int) else 0
+
+
+def run() -> None:
+    """Run the command line of this process and exit with its code."""
+    for stream in (sys.stdout, sys.stderr):
+        # a path may hold bytes that are no text, and a terminal may know ASCII alone
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="backslashreplace")
+    sys.exit(main())
+
+
+def _complain(message: str, hint: str = "") -> int:
+    sys.stdout.flush()
+    sys.stderr.write(f"teller: {message}\n{hint}")
+    return 2
+
+
+def _help_for(err: typer.TyperException) -> str:
+    context = getattr(err, "ctx", None)
+    return f"see {context.command_path} --help\n" if context else ""

@@ -1,0 +1,46 @@
+"""`teller demo`: a diagnosis of a recorded run that comes with the package."""
+
+import sys
+from importlib import resources
+
+import typer
+
+from teller.cli import diagnose, options, out
+from teller.errors import BadUsage
+
+REPORT = "demo-report.html"
+
+
+def add_to(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command(epilog="Example: teller demo --workspace .teller-demo")(demo)
+
+
+def demo(
+    workspace: options.WorkspaceDir = None,
+    store: options.StoreUri = "embedded",
+    fail_on: options.FailOn = "low",
+    quiet: options.Quiet = False,
+) -> int:
+    """Diagnose a small real run with one injected fault, and write its report.
+
+    Exit code: 1, since a fault is found; 2 where the demo could not run.
+    """
+    from teller import pipeline
+    from teller.ui import judgement, progress
+
+    place = options.workspace_at(workspace, store)
+    recording = resources.files("teller") / "demo" / "run"
+    if not recording.is_dir():
+        raise BadUsage("the demo run is not in this installation; install teller again")
+    with (
+        resources.as_file(recording) as folder,
+        progress.shown_on(sys.stderr, quiet=quiet) as bars,
+    ):
+        found = pipeline.diagnose([folder], place, pipeline.Options(fail_on=fail_on), bars)
+    diagnose.show(found, place, "text", None)
+    page = place.root / REPORT
+    diagnose.show(found, place, "html", page)
+    sys.stdout.write(f"\nreport: {page}\n")
+    out.note("next: open the report in a browser, or teller diagnose YOUR_FOLDER", quiet=quiet)
+    return judgement.exit_code(found, fail_on)

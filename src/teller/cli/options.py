@@ -1,0 +1,104 @@
+"""The flags that mean the same in every command, and what they ask for."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+from teller.errors import BadUsage, UnknownName
+
+if TYPE_CHECKING:
+    from teller.graph.archive import RunEntry
+    from teller.graph.workspace import Workspace
+
+Severity = Literal["critical", "high", "medium", "low", "info"]
+
+Paths = Annotated[
+    list[Path],
+    typer.Argument(metavar="PATH…", exists=True, help="Files and folders; .gz is fine."),
+]
+WorkspaceDir = Annotated[
+    Path | None,
+    typer.Option(
+        "--workspace", metavar="DIR", file_okay=False, show_default=False,
+        help="Where runs are kept; else TELLER_WORKSPACE, else your data folder.",
+    ),
+]  # fmt: skip
+StoreUri = Annotated[
+    str,
+    typer.Option("--store", metavar="URI", help="The graph store; only 'embedded' for now."),
+]
+RunName = Annotated[
+    str,
+    typer.Option(
+        "--run", metavar="ID|NAME", show_default=False, help="A stored run; else the latest."
+    ),
+]
+Quiet = Annotated[
+    bool, typer.Option("--quiet", "-q", help="No progress and no notes, only the result.")
+]
+RankRegex = Annotated[
+    str,
+    typer.Option(
+        metavar="REGEX", show_default=False,
+        help=r"Finds the rank in a path, as in 'worker(?P<rank>\d+)'; it wins over all else.",
+    ),
+]  # fmt: skip
+HostRegex = Annotated[
+    str,
+    typer.Option(
+        metavar="REGEX", show_default=False,
+        help="Finds the host in a path, as in '(?P<host>[^/]+)/rank'; it wins over all else.",
+    ),
+]  # fmt: skip
+Deployment = Annotated[
+    str,
+    typer.Option(metavar="NAME", show_default=False, help="The service that was recorded."),
+]
+Baseline = Annotated[
+    str,
+    typer.Option(metavar="PATH|RUN", show_default=False, help="A healthy run to compare with."),
+]
+RulesDir = Annotated[
+    Path | None,
+    typer.Option(
+        "--rules", metavar="DIR", exists=True, file_okay=False, show_default=False,
+        help="A folder with more rules.",
+    ),
+]  # fmt: skip
+FailOn = Annotated[
+    Severity,
+    typer.Option("--fail-on", help="The least severity of a fault that makes the exit code 1."),
+]
+Out = Annotated[
+    Path | None,
+    typer.Option(
+        "-o", "--output", metavar="FILE", dir_okay=False, show_default=False,
+        help="Write here instead of to stdout.",
+    ),
+]  # fmt: skip
+
+
+def workspace_at(folder: Path | None, store: str) -> "Workspace":
+    """Give the workspace that the flags name."""
+    if store != "embedded":
+        raise BadUsage(
+            f"--store {store}: no such store here; leave it out, or give --store embedded "
+            "and choose the place by --workspace"
+        )
+    from teller.graph.workspace import Workspace
+
+    return Workspace.open(folder)
+
+
+def run_named(workspace: "Workspace", name: str) -> "RunEntry":
+    """Give the stored run of that id or name, the latest of several; the latest of all for ''."""
+    entries = sorted(workspace.archive.runs(), key=lambda entry: entry.created_epoch_ns)
+    if not entries:
+        raise BadUsage("the workspace holds no run yet; teller ingest PATH puts one in")
+    if not name:
+        return entries[-1]
+    for entry in reversed(entries):
+        if name in (str(entry.run_id), entry.name):
+            return entry
+    raise UnknownName("run", name, {entry.name for entry in entries})

@@ -1,0 +1,99 @@
+"""`teller query`: Cypher over the graph, read only."""
+
+import sys
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+
+from teller.cli import options, out
+from teller.errors import BadUsage
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_SCREENFUL = 1000  # rows
+
+
+def add_to(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command(
+        epilog="Example: teller query 'MATCH (s:Step) WHERE s.rank = $rank RETURN s.step_index, "
+        "s.dur_ns ORDER BY s.dur_ns DESC LIMIT 5' --param rank=3"
+    )(query)
+
+
+def query(
+    cypher: Annotated[str, typer.Argument(metavar="CYPHER", help="The query; - reads stdin.")],
+    param: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME=VALUE",
+            show_default=False,
+            help="For $NAME in the query: JSON ('7', 'true', '[1,2]'), else text.",
+        ),
+    ] = None,
+    format: Annotated[
+        Literal["table", "json", "csv", "parquet"],
+        typer.Option(help="JSON holds ids as strings, as most readers would round them."),
+    ] = "table",
+    output: options.Out = None,
+    run: options.RunName = "",
+    workspace: options.WorkspaceDir = None,
+    store: options.StoreUri = "embedded",
+    quiet: options.Quiet = False,
+) -> int:
+    """Ask the graph in Cypher; $run holds the id of the run that --run names.
+
+    The labels and columns are listed in docs/schema.md. Times are ns since the run's start.
+    """
+    if format == "parquet" and output is None:
+        raise BadUsage("--format parquet needs -o FILE: a terminal cannot show it")
+    text = sys.stdin.read() if cypher == "-" else cypher
+    params = dict(map(parsed, param or ()))
+    place = options.workspace_at(workspace, store)
+    if run or "$run" in text:
+        params.setdefault("run", options.run_named(place, run).run_id)
+    with place.reader() as graph:
+        found = graph.query(text, params)
+    write_table(found, format, output, quiet=quiet)
+    return 0
+
+
+def parsed(given: str) -> tuple[str, Any]:
+    """Give name and value of NAME=VALUE; the value is JSON where it is that, else text."""
+    import json
+
+    name, is_there, value = given.partition("=")
+    if not is_there or not name.isidentifier():
+        raise BadUsage(f"--param {given}: not of the form NAME=VALUE")
+    try:
+        return name, json.loads(value)
+    except ValueError:
+        return name, value
+
+
+def write_table(found: "pa.Table", format: str, output: Path | None, *, quiet: bool) -> None:
+    """Write a table in one of the formats."""
+    from teller.ui import listing, tables, text
+
+    if format == "parquet" and output is not None:
+        with out.replacing(output) as scratch:
+            tables.write_parquet(found, scratch)
+        return
+    with out.destination(output) as file:
+        if format == "csv":
+            tables.write_csv(found, file)
+        elif format == "json":
+            tables.write_json(found, file)
+        else:
+            screen = text.console(file, wide=True)
+            text.show(screen, [listing.rows(found.slice(0, _SCREENFUL))])
+            _count(found.num_rows, file, quiet=quiet)
+
+
+def _count(rows: int, file: IO[str], *, quiet: bool) -> None:
+    from teller.ui.phrase import counted
+
+    shown = f"; the first {_SCREENFUL:,} are shown, --format csv has all"
+    out.note(counted(rows, "row") + (shown if rows > _SCREENFUL else ""), quiet=quiet)
