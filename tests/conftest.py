@@ -1,4 +1,4 @@
-"""What tests share: the checkout, and the folder of public trace files that lies beside it."""
+"""What tests share: the folder of public trace files that lies beside the checkout."""
 
 import os
 from pathlib import Path
@@ -6,12 +6,6 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
-
-
-@pytest.fixture(scope="session")
-def root() -> Path:
-    """Give the root of the checkout."""
-    return ROOT
 
 
 @pytest.fixture(scope="session")
