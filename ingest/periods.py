@@ -17,6 +17,7 @@ Flags = npt.NDArray[np.bool_]
 
 LEAST_ROUNDS: Final = 3
 SURE: Final = 0.6  # agreement beyond chance that makes a repetition
+SIGNIFICANT: Final = 3.0  # standard deviations above chance: a few operators may agree by luck
 REGULAR: Final = 0.6  # share of an anchor's distances that are near their median
 NEAR: Final = 0.1  # of the median distance
 TRIED: Final = 8  # anchors that are compared in full
@@ -121,7 +122,8 @@ def _judge(codes: Ints, places: Ints) -> _Anchor:
     shares = np.bincount(codes[places[0] : end]) / (end - places[0])
     chance = 1 - (1 - float(shares @ shares)) ** 2
     rate = float(np.mean(same)) if len(at) else 0.0
-    agreement = (rate - chance) / (1 - chance) if chance < 1 else 0.0
+    luck = float(np.sqrt(chance * (1 - chance) / max(len(at), 1)))
+    agreement = (rate - chance) / (1 - chance) if rate - chance > SIGNIFICANT * luck else 0.0
     fitting = int(np.count_nonzero(same)) + (len(codes[places[0] : bounds[1]]) if rate else 0)
     return _Anchor(places, length, agreement, fitting / len(codes))
 
