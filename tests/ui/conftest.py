@@ -1,3 +1,4 @@
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
@@ -103,7 +104,7 @@ def healthy(diagnosis: Diagnosis) -> Diagnosis:
     return replace(diagnosis, verdict="no_fault", findings=(), data_quality=(), notes=())
 
 
-def heat_rows(ranks: int = 8, steps: int = 120) -> pa.Table:
+def _heat_rows(ranks: int = 8, steps: int = 120) -> pa.Table:
     """Give steps of 60 ms, of which 40 to 77 are long since rank 5 is late, and one pause."""
     rng = np.random.default_rng(7)
     rank, step = np.divmod(np.arange(ranks * steps), steps)
@@ -121,7 +122,7 @@ def heat_rows(ranks: int = 8, steps: int = 120) -> pa.Table:
     })  # fmt: skip
 
 
-def step_spans() -> pa.Table:
+def _step_spans() -> pa.Table:
     """Give one step of rank 5: engine ranges and API calls on a thread, kernels on two streams."""
     rows: list[tuple[str, str, str, int | None, int, int, int, int]] = []
     thread, at = "thread 4711", 0
@@ -130,7 +131,7 @@ def step_spans() -> pa.Table:
         slow = layer == 3
         wide = 8_400_000 + 12_100_000 * slow - 1_500_000 * (layer > 3)
         rows.append((f"layers.{layer}", "framework", thread, None, 1, at, at + wide, 0))
-        for name, share, own in (("self_attn", 0.35, 0), ("mlp", 0.55, 12_100_000 * slow)):
+        for name, share, own in (("self_attn", 0.35, 0), ("mlp", 0.55, 8_000_000 * slow)):
             begin = at + (0 if name == "self_attn" else round(wide * 0.4))
             end = begin + round(wide * share)
             rows.append((f"layers.{layer}.{name}", "framework", thread, None, 2, begin, end, 0))
@@ -145,7 +146,7 @@ def step_spans() -> pa.Table:
     return pa.table(dict(zip(names, columns, strict=True)))
 
 
-def ring_edges(ranks: int = 8, slow: int = 3) -> pa.Table:
+def _ring_edges(ranks: int = 8, slow: int = 3) -> pa.Table:
     """Give a ring over the ranks whose path `slow` is slow."""
     source = list(range(ranks))
     return pa.table({
@@ -156,3 +157,18 @@ def ring_edges(ranks: int = 8, slow: int = 3) -> pa.Table:
         "pure_p99_ns": [4_100_000 if r == slow else 330_000 for r in source],
         "transport": ["assumed ring"] * ranks,
     })  # fmt: skip
+
+
+@pytest.fixture
+def heat_rows() -> Callable[..., pa.Table]:
+    return _heat_rows
+
+
+@pytest.fixture
+def step_spans() -> pa.Table:
+    return _step_spans()
+
+
+@pytest.fixture
+def ring_edges() -> Callable[..., pa.Table]:
+    return _ring_edges

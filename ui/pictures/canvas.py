@@ -72,9 +72,11 @@ def svg(figure: Figure, name: str, says: str, tips: Mapping[str, str] | None = N
     drawn = re.sub(r'(<svg[^>]*?) height="[^"]*"', r"\1", drawn, count=1)
     for colour, variable in _VARIABLES.items():
         drawn = drawn.replace(colour, variable)
+    used = {name, *re.findall(r'(?:url\(|href=")#([^)"]+)', drawn)}
     for gid, tip in (tips or {}).items():
         mark = f'<g id="{gid}">'
         drawn = drawn.replace(mark, f"{mark}<title>{escape(visible(tip))}</title>", 1)
+    drawn = re.sub(r' id="([^"]*)"', lambda m: m[0] if m[1] in used else "", drawn)
     label = escape(visible(says))
     return drawn.replace("<svg ", f'<svg role="img" aria-label="{label}" ', 1)
 
@@ -103,8 +105,9 @@ def shortened(text: str, letters: int) -> str:
 
 def every(labels: Sequence[int], most: int) -> list[int]:
     """Give places in `labels`, on round numbers where those suffice, at most `most` of them."""
+    best: list[int] = []
     for stride in (1, 2, 4, 5, 8, 10, 16, 20, 32, 50, 64, 100, 128, 200, 256, 500, 1000, 2000):
         places = [place for place, label in enumerate(labels) if label % stride == 0]
-        if len(places) <= most and len(places) * 4 >= min(most, len(labels)):
-            return places
-    return list(range(0, len(labels), -(-len(labels) // most)))
+        if len(best) < len(places) <= most:
+            best = places
+    return best or list(range(0, len(labels), -(-len(labels) // most)))

@@ -51,7 +51,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except TellerError as err:
         return _complain(str(err))
     except typer.TyperException as err:
-        return _complain(err.format_message(), _help_for(err))
+        return _misused(err)
     except typer.Abort:
         return 130
     except BrokenPipeError:
@@ -76,6 +76,10 @@ def _complain(message: str, hint: str = "") -> int:
     return 2
 
 
-def _help_for(err: typer.TyperException) -> str:
+def _misused(err: typer.TyperException) -> int:
+    message = err.format_message().replace("Value error, ", "")
+    if message.startswith("Usage: "):  # a command group alone: its help is the answer
+        sys.stderr.write(f"{message}\n")
+        return 2
     context = getattr(err, "ctx", None)
-    return f"see {context.command_path} --help\n" if context else ""
+    return _complain(message, f"see {context.command_path} --help\n" if context else "")

@@ -13,7 +13,10 @@ REPORT = "demo-report.html"
 
 def add_to(app: typer.Typer) -> None:
     """Add the command."""
-    app.command(epilog="Example: teller demo --workspace .teller-demo")(demo)
+    app.command(
+        short_help="Diagnose a recorded run that comes along.",
+        epilog="Example: teller demo --workspace .teller-demo",
+    )(demo)
 
 
 def demo(

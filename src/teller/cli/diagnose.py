@@ -21,7 +21,10 @@ _FORMATS: dict[str, Format] = {
 
 def add_to(app: typer.Typer) -> None:
     """Add the command."""
-    app.command(epilog="Example: teller diagnose night-run/ --format html -o report.html")(diagnose)
+    app.command(
+        short_help="Find what is wrong, who is to blame, and why.",
+        epilog="Example: teller diagnose night-run/ --format html -o report.html",
+    )(diagnose)
 
 
 def diagnose(

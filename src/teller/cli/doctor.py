@@ -25,13 +25,16 @@ _LITTLE_SPACE = 2 << 30
 
 def add_to(app: typer.Typer) -> None:
     """Add the command."""
-    app.command(epilog="Example: teller doctor night-run/")(doctor)
+    app.command(
+        short_help="See what would be read, and what is missing.",
+        epilog="Example: teller doctor night-run/",
+    )(doctor)
 
 
 def doctor(
     paths: Annotated[
         list[Path] | None,
-        typer.Argument(metavar="[PATH…]", exists=True, help="Files and folders to look into."),
+        typer.Argument(metavar="PATH", exists=True, help="Files and folders to look into."),
     ] = None,
     format: Annotated[Literal["text", "json"], typer.Option(help="How to say it.")] = "text",
     workspace: options.WorkspaceDir = None,

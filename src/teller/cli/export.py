@@ -16,8 +16,9 @@ if TYPE_CHECKING:
 def add_to(app: typer.Typer) -> None:
     """Add the command."""
     app.command(
+        short_help="Write a Perfetto trace or a table.",
         epilog="Example: teller export --perfetto run.json.gz --steps 40:45 --rank 3; open it in "
-        "Perfetto or chrome://tracing"
+        "Perfetto or chrome://tracing",
     )(export)
 
 

@@ -14,7 +14,10 @@ if TYPE_CHECKING:
 
 def add_to(app: typer.Typer) -> None:
     """Add the command."""
-    app.command(epilog="Example: teller ingest night-run/ --deployment chat-eu")(ingest)
+    app.command(
+        short_help="Read runs into the workspace.",
+        epilog="Example: teller ingest night-run/ --deployment chat-eu",
+    )(ingest)
 
 
 def ingest(

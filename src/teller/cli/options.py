@@ -15,7 +15,7 @@ Severity = Literal["critical", "high", "medium", "low", "info"]
 
 Paths = Annotated[
     list[Path],
-    typer.Argument(metavar="PATH…", exists=True, help="Files and folders; .gz is fine."),
+    typer.Argument(metavar="PATH", exists=True, help="Files and folders; .gz is fine."),
 ]
 WorkspaceDir = Annotated[
     Path | None,

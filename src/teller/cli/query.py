@@ -18,8 +18,9 @@ _SCREENFUL = 1000  # rows
 def add_to(app: typer.Typer) -> None:
     """Add the command."""
     app.command(
+        short_help="Ask the graph in Cypher.",
         epilog="Example: teller query 'MATCH (s:Step) WHERE s.rank = $rank RETURN s.step_index, "
-        "s.dur_ns ORDER BY s.dur_ns DESC LIMIT 5' --param rank=3"
+        "s.dur_ns ORDER BY s.dur_ns DESC LIMIT 5' --param rank=3",
     )(query)
 
 

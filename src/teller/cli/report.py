@@ -10,7 +10,10 @@ from teller.cli import diagnose, options, out
 
 def add_to(app: typer.Typer) -> None:
     """Add the command."""
-    app.command(epilog="Example: teller report --run night-run -o night-run.html")(report)
+    app.command(
+        short_help="Write one HTML page about a stored run.",
+        epilog="Example: teller report --run night-run -o night-run.html",
+    )(report)
 
 
 def report(
