@@ -55,9 +55,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     except typer.Abort:
         return 130
     except BrokenPipeError:
-        # the reader has gone; the interpreter's own flush at exit must not find the pipe again
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return _BROKEN_PIPE
+        return _hung_up()
+    except SystemExit as err:
+        # typer itself ends the program with 1 then, which means faults here
+        if isinstance(err.__context__, BrokenPipeError):
+            return _hung_up()
+        raise
     return code if isinstance(code, int) else 0
 
 
@@ -68,6 +71,12 @@ def run() -> None:
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")
     sys.exit(main())
+
+
+def _hung_up() -> int:
+    # the interpreter's own flush at exit must not find the broken pipe again
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return _BROKEN_PIPE
 
 
 def _complain(message: str, hint: str = "") -> int:

@@ -1,0 +1,161 @@
+"""The command line: exit codes, clean streams, and flags that mean the same everywhere."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import typer
+
+from teller import cli
+from teller.cli import export, options, out, query
+from teller.errors import BadUsage
+
+TELLER = [sys.executable, "-c", "from teller.cli import run; run()"]
+Capture = pytest.CaptureFixture[str]
+
+
+def _commands() -> Iterator[list[str]]:
+    root = typer.main.get_command(cli.app)
+    for name, command in getattr(root, "commands", {}).items():
+        below = getattr(command, "commands", {})
+        yield from ([name, inner] for inner in below) if below else [[name]]
+
+
+COMMANDS = list(_commands())
+
+
+@pytest.mark.parametrize("words", COMMANDS, ids=" ".join)
+def test_help_ends_with_an_example_of_that_command(words: list[str], capsys: Capture) -> None:
+    assert cli.main([*words, "--help"]) == 0
+    last = capsys.readouterr().out.strip().split("\n\n")[-1]
+    assert " ".join(last.split()).startswith(f"Example: teller {' '.join(words)}")
+
+
+def test_flags_mean_the_same_everywhere(capsys: Capture) -> None:
+    said: dict[str, set[str]] = {}
+    for words in COMMANDS:
+        cli.main([*words, "--help"])
+        text = " ".join(capsys.readouterr().out.split())
+        for flag in ("--workspace DIR", "--store URI", "--run ID|NAME", "-q, --quiet"):
+            if flag in text:
+                after = text.partition(flag)[2].split(" -")[0].split("Example:")[0]
+                said.setdefault(flag, set()).add(after.strip())
+    assert {flag: len(texts) for flag, texts in said.items()} == dict.fromkeys(said, 1)
+    assert len(said) == 4
+
+
+@pytest.mark.parametrize(
+    ("words", "hint"),
+    [
+        (["diagnos", "."], "Did you mean 'diagnose'?"),
+        (["diagnose", "nowhere-at-all"], "'nowhere-at-all' does not exist"),
+        (["diagnose", ".", "--format", "yaml"], "not one of 'text', 'json', 'markdown', 'html'"),
+        (["diagnose"], "PATH"),
+        (["query", "RETURN 1", "--format", "parquet"], "needs -o FILE"),
+        (["query", "RETURN $x", "--param", "x"], "NAME=VALUE"),
+        (["export"], "one of --perfetto FILE and --table NAME"),
+        (["runs", "list", "--store", "bolt://db"], "--store embedded"),
+        (["rules", "show", "no_such_rule"], "no rule 'no_such_rule'"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
+)
+def test_wrong_usage_is_one_plain_message_and_exit_code_2(
+    words: list[str], hint: str, capsys: Capture
+) -> None:
+    assert cli.main(words) == 2
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert captured.err.startswith("teller: ")
+    assert hint in captured.err
+    assert "Traceback" not in captured.err
+
+
+def test_a_group_alone_answers_with_its_help(capsys: Capture) -> None:
+    assert cli.main([]) == 2
+    assert capsys.readouterr().err.startswith("Usage: teller ")
+
+
+def test_the_front_door_is_light() -> None:
+    heavy = ("pyarrow", "numpy", "ladybug", "matplotlib", "dask", "torch", "streamlit", "jinja2")
+    script = f"import sys, teller.cli; print([m for m in {heavy} if m in sys.modules])"
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True
+    )
+    assert done.stdout.strip() == "[]"
+
+
+def test_a_reader_that_leaves_early_sees_no_traceback() -> None:
+    read, write = os.pipe()
+    os.close(read)
+    done = subprocess.run([*TELLER, "--help"], stdout=write, stderr=subprocess.PIPE, check=False)
+    os.close(write)
+    assert done.stderr == b""
+    assert done.returncode == 141
+
+
+def test_a_screen_that_knows_ascii_alone_gets_escapes_and_no_traceback() -> None:
+    done = subprocess.run(
+        [*TELLER, "diagnose", "nowhere-→"], capture_output=True, check=False,
+        env=os.environ | {"PYTHONIOENCODING": "ascii"},
+    )  # fmt: skip
+    assert done.returncode == 2
+    assert b"nowhere-\\u2192" in done.stderr
+
+
+def test_a_value_is_json_where_it_is_that() -> None:
+    given = ["a=7", "b=x=y", 'c="7"', "d=[1, 2]", "e=true", "f=9007199254740993", "g="]
+    assert dict(map(query.parsed, given)) == {
+        "a": 7, "b": "x=y", "c": "7", "d": [1, 2], "e": True, "f": 9007199254740993, "g": "",
+    }  # fmt: skip
+
+
+def test_step_ranges_may_be_open() -> None:
+    assert [export.step_range(given) for given in ("", "3", "3:7", ":7", "3:")] == [
+        (None, None), (3, 3), (3, 7), (None, 7), (3, None),
+    ]  # fmt: skip
+    with pytest.raises(BadUsage, match="A:B"):
+        export.step_range("a:b")
+
+
+def test_a_file_appears_whole_or_not_at_all(tmp_path: Path) -> None:
+    file = tmp_path / "result.txt"
+    out.write("first", file)
+    with pytest.raises(UnicodeEncodeError), out.destination(file) as half:
+        half.write("sec\udc80")
+    assert file.read_text() == "first"
+    assert list(tmp_path.iterdir()) == [file]
+    with pytest.raises(BadUsage, match="cannot write"):
+        out.write("x", tmp_path / "no-folder" / "x.txt")
+
+
+def test_json_has_null_for_what_is_no_number() -> None:
+    said = json.loads(out.as_json({"a": float("nan"), "b": [float("inf"), 1.5], "c": "漢"}))
+    assert said == {"a": None, "b": [None, 1.5], "c": "漢"}
+
+
+def test_notes_are_silent_when_asked_and_cannot_move_the_cursor(capsys: Capture) -> None:
+    out.note("file \x1b[2Jx", quiet=True)
+    out.note("file \x1b[2Jx")
+    captured = capsys.readouterr()
+    assert (captured.out, captured.err) == ("", "file \\x1b[2Jx\n")
+
+
+def test_only_the_embedded_store_is_there(tmp_path: Path) -> None:
+    with pytest.raises(BadUsage, match="no such store"):
+        options.workspace_at(tmp_path, "neo4j://db")
+
+
+def test_rules_are_listed_with_what_they_claim(capsys: Capture) -> None:
+    assert cli.main(["rules", "list", "--format", "json"]) == 0
+    rules = json.loads(capsys.readouterr().out)
+    assert all({"id", "class", "title", "claim"} <= rule.keys() for rule in rules)
+    for rule in rules[:1]:
+        assert cli.main(["rules", "show", rule["id"]]) == 0
+        shown = capsys.readouterr().out
+        assert shown.startswith(f"{rule['id']}: claims {rule['class']}")
+        assert re.search(r"\bMATCH\b", shown)
