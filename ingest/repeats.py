@@ -1,6 +1,6 @@
 """Steps without annotations: ranges or kernels that come again and again in the same order."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from teller.ingest.device_work import DeviceWork, codes_of
 from teller.ingest.operators import classify
 from teller.ingest.periods import LEAST_ROUNDS, Rounds, find_rounds
-from teller.ingest.source import ENGINE
+from teller.ingest.source import ENGINE, FRAMEWORK
 from teller.ingest.step_table import (
     KERNEL_PERIOD,
     NVTX_PERIOD,
@@ -23,19 +23,28 @@ from teller.ingest.step_table import (
 )
 
 RANGES_TRUST: Final = 0.8  # what a perfect repetition is worth beside an annotation
+OPS_TRUST: Final = 0.6
 KERNELS_TRUST: Final = 0.7
 DEEPEST: Final = 4  # levels of ranges that are looked at from the outside
 ALONE: Final = 0.8  # of the time of a level in one range: each of them is a step
 COVERED: Final = 0.5
 MOST: Final = 0.8
+OF_ALL: Final = 0.5  # of the modules seen: a step runs them all, but for captures cut short
+NUMBERED: Final = r"\w\.\d+(?:\.|\b)|^nn\.Module: .*_\d+$"
 BESIDE: Final = r" (?:annotations|syncs|ranges)$|^overhead$"
 ONCE_A_STEP: Final = ("sampling", "memcpy_d2h", "graph")
 SHAPED: Final = ("gemm", "attention")  # the library picks another kernel for another batch
 
 
-def repeated_ranges(spans: pa.Table, work: DeviceWork) -> Steps | None:
-    """Give steps from the engine ranges of the lane where they repeat best; None without any."""
-    row = _engine_rows(spans)
+def repeated_ranges(
+    spans: pa.Table, work: DeviceWork, layers: Sequence[str] = (ENGINE,)
+) -> Steps | None:
+    """Give steps from the ranges of the lane where they repeat best; None without any.
+
+    Below the engine a round may be a layer: there it must have rounds inside, or a pause in front.
+    """
+    row = _range_rows(spans, layers)
+    surely = FRAMEWORK in layers
     if len(row) < LEAST_ROUNDS:
         return None
     code = _operator_codes(spans["name"].chunk(0), row)
@@ -46,7 +55,7 @@ def repeated_ranges(spans: pa.Table, work: DeviceWork) -> Steps | None:
         own = np.flatnonzero(lane == one)
         own = own[np.lexsort((-end[own], start[own]))]
         ranges = _Ranges(start, end, code, _quiet_before(spans, int(one), start))
-        level = _repeating_level(ranges, own, work)
+        level = _repeating_level(ranges, own, work, surely)
         if level is not None and (best is None or level.covered > best.covered):
             best = level
     if best is None:
@@ -54,7 +63,7 @@ def repeated_ranges(spans: pa.Table, work: DeviceWork) -> Steps | None:
     place = spans["place"].to_numpy()[row][best.leader] if best.single else None
     name = spans["lane"].chunk(0).dictionary[int(lane[best.leader[0]])].as_py()
     table = table_of(best.start, best.end, lane=pa.repeat(name, len(best.start)), place=place)
-    return Steps(table, NVTX_PERIOD, RANGES_TRUST * best.fit)
+    return Steps(table, NVTX_PERIOD, (OPS_TRUST if surely else RANGES_TRUST) * best.fit)
 
 
 def repeated_kernels(
@@ -78,13 +87,30 @@ def repeated_kernels(
     )
 
 
-def _engine_rows(spans: pa.Table) -> Ints:
+def are_layers(spans: pa.Table, steps: Steps) -> bool:
+    """Tell whether each round runs modules of its own ("blocks.7"): then it is a layer, no step."""
+    name = spans["name"].chunk(0)
+    numbered = pc.match_substring_regex(name.dictionary, NUMBERED).to_numpy(zero_copy_only=False)
+    host = spans["stream"].chunk(0).is_null().to_numpy(zero_copy_only=False)
+    row = np.flatnonzero(numbered[codes_of(name)] & host)
+    start = steps.table["start_ns"].to_numpy()
+    whose = np.searchsorted(start, spans["start_ns"].to_numpy()[row], side="right") - 1
+    row, whose = row[whose >= 0], whose[whose >= 0]
+    modules, which = np.unique(codes_of(name)[row], return_inverse=True)
+    if len(modules) < 2 * LEAST_ROUNDS:
+        return False
+    pairs = np.unique(whose * len(modules) + which)
+    each = np.bincount(pairs // len(modules), minlength=len(start))
+    return bool(np.median(each) < OF_ALL * len(modules))
+
+
+def _range_rows(spans: pa.Table, layers: Sequence[str]) -> Ints:
     layer, lane = spans["layer"].chunk(0), spans["lane"].chunk(0)
-    engine = pc.index(layer.dictionary, ENGINE).as_py()
+    wanted = pc.is_in(layer.dictionary, pa.array(layers)).to_numpy(zero_copy_only=False)
     beside = pc.match_substring_regex(lane.dictionary, BESIDE).to_numpy(zero_copy_only=False)
     host = spans["stream"].chunk(0).is_null().to_numpy(zero_copy_only=False)
     lasting = spans["end_ns"].to_numpy() > spans["start_ns"].to_numpy()
-    return np.flatnonzero((codes_of(layer) == engine) & host & lasting & ~beside[codes_of(lane)])
+    return np.flatnonzero(wanted[codes_of(layer)] & host & lasting & ~beside[codes_of(lane)])
 
 
 def _operator_codes(name: pa.DictionaryArray, row: Ints) -> Ints:
@@ -103,6 +129,7 @@ class _Level:
     filled: int  # ns with a range open
     fit: float
     single: bool
+    marked: bool  # as more than a layer
 
     @property
     def covered(self) -> int:
@@ -129,7 +156,7 @@ def _quiet_before(spans: pa.Table, lane: int, start: Ints) -> Ints:
     return np.where(before < 0, 0, np.maximum(start - reach[np.maximum(before, 0)], 0))
 
 
-def _repeating_level(ranges: _Ranges, own: Ints, work: DeviceWork) -> _Level | None:
+def _repeating_level(ranges: _Ranges, own: Ints, work: DeviceWork, surely: bool) -> _Level | None:
     """Give the rounds of the outermost level of one lane that repeats and holds most work."""
     for _ in range(DEEPEST):
         if len(own) < LEAST_ROUNDS:
@@ -137,7 +164,7 @@ def _repeating_level(ranges: _Ranges, own: Ints, work: DeviceWork) -> _Level | N
         reach = np.maximum.accumulate(ranges.end[own])
         outer = np.append(True, ranges.end[own][1:] > reach[:-1])
         for level in _levels(ranges, own[outer]):
-            if _holds(level, work):
+            if _holds(level, work) and (level.marked or not surely):
                 return level
         own = own[~outer]
     return None
@@ -153,14 +180,17 @@ def _levels(ranges: _Ranges, at: Ints) -> Iterator[_Level]:
     main = np.flatnonzero(code == np.argmax(time))
     if share >= ALONE and len(main) >= LEAST_ROUNDS:
         closed = without_overlap(start[main], end[main])
-        yield _Level(at[main], start[main], closed, int(time.max()), share, single=True)
+        yield _Level(
+            at[main], start[main], closed, int(time.max()), share, single=True, marked=False
+        )
     _, dense = np.unique(code, return_inverse=True)
     rounds = find_rounds(dense.astype(np.int64), ranges.quiet[at])
     if rounds is not None:
         first = start[rounds.first]
         closed = without_overlap(first, end[rounds.last - 1])
+        marked = rounds.nested or rounds.paused
         filled = int((end - start)[rounds.first[0] : rounds.last[-1]].sum())
-        yield _Level(at[rounds.first], first, closed, filled, rounds.fit, single=False)
+        yield _Level(at[rounds.first], first, closed, filled, rounds.fit, False, marked)
 
 
 def _holds(level: _Level, work: DeviceWork) -> bool:

@@ -146,3 +146,32 @@ def test_a_table_in_several_chunks_is_one_source(spans: Make) -> None:
     second = spans(annotated(("execute_model step=1", 100, 190), lane="thread 1"))
     steps = find_steps(pa.concat_tables([first, second]))
     assert column(steps, "step_index") == [0, 1]
+
+
+def test_rounds_with_modules_of_their_own_are_layers(spans: Make) -> None:
+    layers: list[Row] = []
+    for i in range(12):
+        launch = 1000 * i
+        layers.append((f"blocks.{i}.attn", "engine", "thread 1", None, launch, launch + 60, None))
+        for k, name in enumerate(LAYER):
+            call = launch + 10 * k
+            number = 10 * i + k + 1
+            layers.append(("cudaLaunchKernel", "runtime", "thread 1", None, call, call + 5, number))
+            layers.append((name, "device", "stream 7", 7, call + 8, call + 17, number))
+    assert find_steps(spans(layers)).found_by == "none"
+    unnamed = [row for row in layers if row[1] != "engine"]
+    assert find_steps(spans(unnamed)).table.num_rows == 12
+
+
+def test_ops_of_a_processor_are_steps_where_it_pauses(spans: Make) -> None:
+    ops: list[Row] = []
+    at = 0
+    for _ in range(6):
+        at += 5000
+        for name in ("embedding", *("linear", "layer_norm", "gelu") * 4, "argmax"):
+            ops.append((f"aten::{name}", "framework", "thread 1", None, at, at + 400, None))
+            at += 410
+    steps = find_steps(spans(ops))
+    assert (steps.found_by, steps.table.num_rows) == ("nvtx_period", 6)
+    assert column(steps, "start_ns") == [row[4] for row in ops if row[0] == "aten::embedding"]
+    assert column(steps, "lane") == ["thread 1"] * 6
