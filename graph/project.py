@@ -73,7 +73,7 @@ def project(generation: Path, scratch: Path) -> Mapping[str, Sequence[Path]]:
         for name, table in made.items():
             path = scratch / f"{name}.{number}.parquet"
             pq.write_table(table, path, compression="none", use_dictionary=_words(table),
-                           write_statistics=False)
+                           write_statistics=False, store_schema=False)
             files.setdefault(name, []).append(path)
     path = scratch / "Operator.parquet"
     pq.write_table(_operator_table(operators), path)

@@ -1,9 +1,7 @@
 """Write an assembled run as one generation of the archive."""
 
 import shutil
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Final
 
 import msgspec
 import pyarrow.parquet as pq
@@ -11,9 +9,6 @@ import pyarrow.parquet as pq
 from teller.graph import project
 from teller.ingest import nodes, traffic
 from teller.ingest.assembly import Assembly
-from teller.ingest.source import Remark
-
-SKEW_WORTH_A_WORD_NS: Final = 1_000_000
 
 
 def write(run: Assembly, folder: Path) -> None:
@@ -36,18 +31,3 @@ def write(run: Assembly, folder: Path) -> None:
     for name, table in (nodes.tables(run) | traffic.tables(run)).items():
         pq.write_table(table, folder / project.TABLES / f"{name}.parquet", compression="lz4")
 
-
-def clock_remarks(run: Assembly) -> Iterator[Remark]:
-    """Say whose clock was put right, or could not be tied to the others'."""
-    if len(run.parts) < 2:
-        return
-    for part, axis in zip(run.parts, run.line.axes, strict=True):
-        offset, rank = axis.clock.offset_ns, part.identity.rank
-        if abs(offset) >= SKEW_WORTH_A_WORD_NS:
-            ahead = "ahead of" if offset < 0 else "behind"
-            yield Remark(
-                part.shaped.facts.path, f"rank {rank}",
-                f"clock skew: the clock of rank {rank} is {abs(offset) / 1e6:.3f} ms {ahead} the "
-                f"others'; aligned by the ends of {axis.clock.matched} collectives, "
-                f"{(axis.clock.residual_ns or 0) / 1e3:.1f} µs are left",
-                "nothing to do for this diagnosis; synchronise the hosts' clocks (PTP or chrony)")

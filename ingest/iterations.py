@@ -52,11 +52,24 @@ def steps_of(
     bucket = np.concatenate([load.bucket for load in loads]) if loads else np.zeros(0, np.int64)
     scored = score_steps(
         steps["source"].to_numpy(), steps["step_index"].to_numpy(), steps["dur_ns"].to_numpy(),
-        steps["wait_ns"].to_numpy(), bucket, len(sources),
+        _periods(steps), steps["wait_ns"].to_numpy(), bucket,
     )
     steps = steps.append_column("own_ns", pa.array(scored.own_ns))
     steps = steps.append_column("excess_ns", pa.array(scored.excess_ns))
     return Stepped(steps, tuple(loads), _iterations(steps, line.timed.members, shifts))
+
+
+def _periods(steps: pa.Table) -> Ints:
+    """Give each step the time since the end of the one before on its source."""
+    source, start = steps["source"].to_numpy(), steps["start_ns"].to_numpy()
+    end, dur = steps["end_ns"].to_numpy(), steps["dur_ns"].to_numpy()
+    order = np.lexsort((start, source))
+    period = dur.copy()
+    later, earlier = order[1:], order[:-1]
+    follows = source[later] == source[earlier]
+    since = end[later] - end[earlier]
+    period[later[follows]] = since[follows]
+    return np.maximum(period, 0)
 
 
 def _waits(members: pa.Table, source: int, index: Ints) -> Ints:

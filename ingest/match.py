@@ -58,7 +58,7 @@ def _best_shift(ref_end: Ints, ref_token: Ints, end: Ints, token: Ints) -> _Shif
     if not found:
         return None
     most = max(s.matched for s in found)
-    found = [s for s in found if s.matched >= .8 * most]
+    found = [s for s in found if s.matched >= .6 * most]
     steadiest = min(s.spread for s in found)
     same = [s for s in found if s.spread <= 2 * steadiest + STEADY_NS]
     return min(same, key=lambda s: (abs(s.offset), -s.matched))
@@ -73,7 +73,8 @@ def _try(by: int, ref_end: Ints, ref_token: Ints, end: Ints, token: Ints) -> _Sh
     overlap = high - low
     same = ref_token[low + by:high + by] == token[low:high]
     matched = int(same.sum())
-    if matched < max(1, .8 * overlap):
+    # Records lost in the middle leave only one side of them in step at any shift.
+    if matched < max(1, .25 * overlap):
         return None
     apart = (ref_end[low + by:high + by] - end[low:high])[same]
     middle = float(np.median(apart))

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Final, Protocol
 
 from teller.graph.archive import Archive, RunEntry
-from teller.ingest import generation, runs
+from teller.ingest import generation, quality, runs
 from teller.ingest.assembly import Assembly, InputRow, Part, assemble, run_key
 from teller.ingest.discover import Candidate, Found, discover, reader_named
 from teller.ingest.plan import compute
@@ -265,7 +265,7 @@ def _assemble(
     assembly = assemble(
         parts, rows, remarks, key=key, name=manifest.run if manifest else key[:8],
         deployment=(manifest.deployment if manifest else "") or deployment, engine=engine)
-    return replace(assembly, remarks=(*assembly.remarks, *generation.clock_remarks(assembly)))
+    return replace(assembly, remarks=(*assembly.remarks, *quality.remarks(assembly)))
 
 
 def _store(assembly: Assembly, archive: Archive, digest: str) -> RunEntry:

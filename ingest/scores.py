@@ -139,15 +139,17 @@ class StepScores:
 
 
 def score_steps(
-    source: Ints, step_index: Ints, dur_ns: Ints, wait_ns: Ints, bucket: Ints, ranks: int
+    source: Ints, step_index: Ints, dur_ns: Ints, period_ns: Ints, wait_ns: Ints, bucket: Ints
 ) -> StepScores:
     """Give own time (duration without waiting for ranks) and how far it is above its peers'.
 
-    With one rank, above the rank's own steps of the same load.
+    Peers are compared over whole periods, from the end of the step before, so that a rank that
+    begins late is seen; idle time without requests is the same on all of them. A rank that is
+    alone is compared with its own steps of the same load.
     """
     own = np.maximum(dur_ns - wait_ns, 0)
-    peers, number = leave_one_out_median(step_index, own.astype(float))
+    busy = np.maximum(period_ns - wait_ns, 0).astype(float)
+    peers, number = leave_one_out_median(step_index, busy)
     history, _ = leave_one_out_median(_codes(source, bucket), own.astype(float))
-    should = np.where(number > 1, peers, history)
-    should = np.where(np.isnan(should), own, should)
-    return StepScores(own, np.rint(own - should).astype(np.int64))
+    excess = np.where(number > 1, busy - peers, own - history)
+    return StepScores(own, np.rint(np.nan_to_num(excess)).astype(np.int64))

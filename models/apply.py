@@ -1,0 +1,210 @@
+"""Apply rules to a run in a store: candidates, their episodes, and findings with evidence."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Final
+
+from teller.graph import ids
+from teller.graph.classes import class_named
+from teller.graph.finding import Cost, Culprit, Evidence, Finding, Severity
+from teller.graph.store import Store
+from teller.models import episodes
+from teller.models.rule import RULESET, Rule, Shown
+from teller.models.wording import say
+
+Row = dict[str, Any]
+
+PARAMETER: Final = re.compile(r"\$(\w+)")
+PLACE_MASK: Final = (1 << ids.PLACE_BITS) - 1
+FEW_STEPS: Final = 8  # an episode shorter than this is measured against the whole run
+SHARES: Final[tuple[tuple[float, Severity], ...]] = (
+    (.5, "critical"), (.15, "high"), (.03, "medium"), (.01, "low"))
+
+
+class Case:
+    """One run in a store, with what all rules ask for, asked once."""
+
+    def __init__(self, store: Store, run: int) -> None:
+        """Look at one run."""
+        self.store, self.run = store, run
+
+    def rows(self, cypher: str, values: Mapping[str, Any]) -> list[Row]:
+        """Give the rows of a query; parameters that it does not use are left out."""
+        names = set(PARAMETER.findall(cypher))
+        # A literal lets the embedded engine read late; a parameter does not (8 times slower).
+        text = cypher.replace("$run", str(self.run))
+        used = {k: v for k, v in values.items() if k in names and k != "run"}
+        rows: list[Row] = self.store.query(text, used).to_pylist()
+        return rows
+
+    @cached_property
+    def ranks(self) -> dict[int, Row]:
+        """Give id, host, device and input of each rank."""
+        rows = self.rows(
+            "MATCH (r:Rank) WHERE r.run_id = $run "
+            "OPTIONAL MATCH (r)-[:USES_DEVICE]->(d:Device) "
+            "RETURN r.rank AS rank, r.id AS id, r.host AS host, d.name AS device", {})
+        return {r["rank"]: r for r in rows}
+
+    @cached_property
+    def inputs(self) -> dict[int, str]:
+        """Give the path of each input."""
+        rows = self.rows("MATCH (i:Input) WHERE i.run_id = $run RETURN i.id AS id, i.path AS path",
+                         {})
+        return {r["id"]: r["path"] for r in rows}
+
+    @cached_property
+    def rank_inputs(self) -> dict[int, str]:
+        """Give the path that tells each rank's story."""
+        rows = self.rows(
+            "MATCH (i:Input) WHERE i.run_id = $run AND i.used RETURN i.rank AS rank, "
+            "i.path AS path ORDER BY path", {})
+        whole = next((r["path"] for r in rows if r["rank"] is None), "")
+        named = {r["rank"]: r["path"] for r in rows if r["rank"] is not None}
+        return {rank: named.get(rank, whole) for rank in self.ranks}
+
+    @cached_property
+    def iterations(self) -> dict[int, Row]:
+        """Give start, end and duration of each iteration."""
+        rows = self.rows(
+            "MATCH (i:Iteration) WHERE i.run_id = $run RETURN i.step_index AS step_index, "
+            "i.start_ns AS start_ns, i.end_ns AS end_ns, i.dur_ns AS dur_ns", {})
+        return {r["step_index"]: r for r in rows}
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A row that a rule found, with its episode where the rule asks for one."""
+
+    rule: Rule
+    row: Row
+    episode: episodes.Episode | None
+    start_ns: int | None
+    end_ns: int | None
+
+
+def apply(rule: Rule, case: Case) -> list[Finding]:
+    """Give what one rule finds in a run."""
+    found = []
+    for row in case.rows(rule.find, rule.thresholds):
+        candidate = _candidate(rule, _completed(row, case), case)
+        if candidate is not None:
+            found.append(_finding(candidate, case))
+    return found
+
+
+def _completed(row: Row, case: Case) -> Row:
+    """Add host and device of the rank that the row names."""
+    rank = row.get("rank")
+    if rank in case.ranks:
+        known = case.ranks[rank]
+        row = {"host": known["host"], "device": known["device"]} | row
+    return row | {"rank_count": len(case.ranks)}
+
+
+def _candidate(rule: Rule, row: Row, case: Case) -> Candidate | None:
+    if rule.episode is None:
+        return Candidate(rule, row, None, row.get("start_ns"), row.get("end_ns"))
+    steps = case.rows(rule.episode.cypher, dict(rule.thresholds) | row)
+    episode = episodes.find([s["step_index"] for s in steps], [s["excess_ns"] for s in steps])
+    if episode is None or len(episode.steps) < rule.episode.min_steps:
+        return None
+    inside = [s for s in steps if episode.first <= s["step_index"] <= episode.last]
+    row = row | {
+        "first_step": episode.first, "last_step": episode.last, "step_count": len(episode.steps),
+        "level_ns": episode.level_ns, "excess_ns": episode.excess_ns,
+        "start_ns": min(s["start_ns"] for s in inside),
+        "end_ns": max(s["end_ns"] for s in inside),
+    }
+    return Candidate(rule, row, episode, row["start_ns"], row["end_ns"])
+
+
+def _finding(one: Candidate, case: Case) -> Finding:
+    rule = one.rule
+    cost = _cost(one, case)
+    row = one.row | {"share": cost.share}
+    values = dict(rule.thresholds) | row
+    evidence = tuple(e for shown in rule.evidence for e in _evidence(shown, values, case))
+    against = [a for a in rule.against if case.rows(a.cypher, values)]
+    sure = rule.confidence * (one.episode.clarity if one.episode else 1.0)
+    sure = max(.05, sure - sum(a.lowers for a in against))
+    culprit = _culprit(rule, row)
+    episode = one.episode
+    return Finding(
+        id=ids.node_id(str(case.run), "Finding", rule.id, culprit), run=case.run,
+        klass=rule.klass, case_class=class_named(rule.klass).cases, title=say(rule.title, row),
+        severity=_severity(rule, row, cost, sure), confidence=sure, culprit=culprit,
+        text=say(rule.text, row), next_step=say(rule.next_step, row), ruleset=RULESET,
+        first_step=episode.first if episode else row.get("first_step"),
+        last_step=episode.last if episode else row.get("last_step"),
+        step_count=len(episode.steps) if episode else int(row.get("step_count") or 0),
+        start_ns=_whole(one.start_ns), end_ns=_whole(one.end_ns), cost=cost,
+        numbers={name: float(row[column]) for name, column in rule.numbers.items()
+                 if row.get(column) is not None},
+        evidence=evidence, against=tuple(say(a.text, row) for a in against),
+        not_checked=rule.not_checked, voices={"rules": round(sure, 3)},
+    )
+
+
+def _whole(time: float | None) -> int | None:
+    return None if time is None else int(time)
+
+
+def _cost(one: Candidate, case: Case) -> Cost:
+    """Cost is the episode's excess, as a share of its own time, or of the run where it is short."""
+    excess = int(one.row.get("excess_ns") or 0)
+    if not excess:
+        return Cost()
+    total = sum(i["dur_ns"] for i in case.iterations.values())
+    episode = one.episode
+    if episode is not None and len(episode.steps) >= FEW_STEPS:
+        total = sum(i["dur_ns"] for n, i in case.iterations.items()
+                    if episode.first <= n <= episode.last)
+    share = min(excess / total, 1.0) if total else float(one.row.get("share") or 0)
+    return Cost(excess, round(share, 4), round(excess * len(case.ranks) / 1e9, 3))
+
+
+def _severity(rule: Rule, row: Row, cost: Cost, sure: float) -> Severity:
+    if row.get("severity"):
+        given: Severity = row["severity"]
+        return given
+    if rule.severity:
+        return rule.severity
+    by_cost: Severity = next((s for share, s in SHARES if cost.share >= share), "info")
+    return "low" if sure < .5 and by_cost != "info" else by_cost
+
+
+def _culprit(rule: Rule, row: Row) -> Culprit:
+    kind = class_named(rule.klass).culprits[0]
+    named = {c: row[c] for c in rule.culprit if row.get(c) not in (None, "", "unknown")}
+    listed = {c: v if isinstance(v, list) else [v] for c, v in named.items()}
+    if not listed and not rule.components:
+        return Culprit("none")
+    return Culprit(
+        kind, ranks=tuple(sorted(listed.get("rank", []))), hosts=tuple(listed.get("host", [])),
+        devices=tuple(listed.get("device", [])), groups=tuple(listed.get("group_name", [])),
+        links=tuple((a, b) for a, b in zip(listed.get("src_host", []), listed.get("dst_host", []),
+                                           strict=True)),
+        operators=tuple(listed.get("operator", [])), components=rule.components,
+    )
+
+
+def _evidence(shown: Shown, values: Mapping[str, Any], case: Case) -> list[Evidence]:
+    found = []
+    for row in case.rows(shown.cypher, values)[: shown.limit]:
+        if row.get("id") is None:
+            continue
+        path = case.inputs.get(row.get("input_id") or 0, "")
+        if not path and row.get("rank") is not None:
+            path = case.rank_inputs.get(row["rank"], "")
+        place = row.get("path") or path
+        if shown.kind == "Span":
+            place = f"{path}:{row['id'] & PLACE_MASK}"
+        elif row.get("line") is not None:
+            place = f"{path}:{row['line']}"
+        found.append(Evidence(shown.role, shown.kind, row["id"], place,
+                              say(shown.text, dict(values) | row)))
+    return found
+

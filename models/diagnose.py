@@ -1,0 +1,178 @@
+"""The diagnosis of one run: what the rules find, what explains what, and the verdict over all."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+
+from teller.graph.classes import class_named
+from teller.graph.finding import SEVERITIES, Finding, Verdict
+from teller.graph.store import Store
+from teller.models import numeric
+from teller.models.apply import Case, apply
+from teller.models.rule import Rule, rules
+
+SURE_ENOUGH: Final = .3  # a finding less sure than this explains nothing away
+WEIGHTY: Final = SEVERITIES.index("medium")
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """What is found in one run, its scored steps, and what could not be answered."""
+
+    findings: tuple[Finding, ...]
+    steps: pa.Table  # of teller.models.numeric
+    notes: tuple[str, ...]
+
+
+def judge(store: Store, run: int, extra: Path | None = None) -> Judged:
+    """Diagnose one run."""
+    case = Case(store, run)
+    known = rules(extra)
+    found = [(rule, finding) for rule in known.values() for finding in apply(rule, case)]
+    steps = numeric.score(store, run)
+    kept = [_with_numeric(f, steps) for f in _explained(found)]
+    return Judged(ordered(kept), steps, tuple(_not_seen(case, steps)))
+
+
+def _explained(found: Sequence[tuple[Rule, Finding]]) -> list[Finding]:
+    """Drop what another rule explains better, on the same rank or over all."""
+    kept = []
+    for rule, finding in found:
+        better = (
+            other for why, other in found
+            if why.id in rule.unless and other.confidence >= SURE_ENOUGH
+            and _same_ground(finding, other)
+        )
+        if next(better, None) is None:
+            kept.append(finding)
+    return kept
+
+
+def _same_ground(one: Finding, other: Finding) -> bool:
+    mine, theirs = set(one.culprit.ranks), set(other.culprit.ranks)
+    return not mine or not theirs or bool(mine & theirs)
+
+
+def _with_numeric(finding: Finding, steps: pa.Table) -> Finding:
+    """Add what the numeric voice says of the finding's steps; it has no say where none are named."""
+    if finding.first_step is None or finding.last_step is None or not steps.num_rows:
+        return finding
+    index, rank = steps["step_index"].to_numpy(), steps["rank"].to_numpy()
+    inside = (index >= finding.first_step) & (index <= finding.last_step)
+    if finding.culprit.ranks:
+        inside &= np.isin(rank, finding.culprit.ranks)
+    if not inside.any():
+        return finding
+    said = float(np.quantile(steps["p_abnormal"].to_numpy()[inside], .75))
+    return replace(finding, voices=dict(finding.voices) | {"numeric": round(said, 3)})
+
+
+def ordered(findings: Iterable[Finding]) -> tuple[Finding, ...]:
+    """Put findings in order, the surest and costliest first."""
+    return tuple(sorted(findings, key=_worst_first))
+
+
+def with_findings(store: Store, run: int, findings: Sequence[Finding]) -> Judged:
+    """Give what was judged before, with its steps scored again."""
+    return Judged(ordered(findings), numeric.score(store, run), ())
+
+
+def _worst_first(finding: Finding) -> tuple[float, ...]:
+    fault = class_named(finding.klass).verdict == "fault"
+    return (
+        -SEVERITIES.index(finding.severity), -float(fault), -finding.confidence,
+        -finding.cost.excess_ns, finding.id,
+    )
+
+
+def _not_seen(case: Case, steps: pa.Table) -> Iterable[str]:
+    """Say what this capture cannot tell, and what to record to see it."""
+    if not steps.num_rows:
+        yield ("no steps were found: nothing in this capture repeats as a step does; record with "
+               "the engine's annotations (NVTX scopes, profiler steps)")
+    if not case.rows("MATCH (s:Span) WHERE s.run_id = $run AND s.stream IS NOT NULL "
+                     "RETURN s.id AS id LIMIT 1", {}):
+        yield ("no device work was recorded: what the GPUs did cannot be seen; record CUDA "
+               "activity on every rank")
+    if len(case.ranks) > 1 and not case.rows(
+            "MATCH (c:Collective) WHERE c.run_id = $run AND c.ranks_seen > 1 "
+            "RETURN c.id AS id LIMIT 1", {}):
+        yield ("no collective could be matched over ranks: who waits for whom cannot be seen; "
+               "record communication (NCCL kernels with metadata, or the NVTX domain NCCL)")
+
+
+def verdict(findings: Iterable[Finding], *, answerable: bool) -> Verdict:
+    """Give the verdict over all runs."""
+    weighty = [f for f in findings if SEVERITIES.index(f.severity) >= WEIGHTY]
+    kinds = {class_named(f.klass).verdict for f in weighty}
+    if "fault" in kinds:
+        return "fault"
+    if "data_quality" in kinds:
+        return "data_quality"
+    return "no_fault" if answerable else "not_visible"
+
+
+def step_rows(judged: Mapping[int, Judged]) -> pa.Table:
+    """Give the `--steps` table: one row a rank and step of all runs."""
+    tables = [_rows_of(run, one) for run, one in judged.items()]
+    return pa.concat_tables(tables) if tables else _ROWS.empty_table()
+
+
+_ROWS: Final = pa.schema([
+    ("run", pa.string()), ("rank", pa.int64()), ("step_index", pa.int64()),
+    ("start_ns", pa.int64()), ("end_ns", pa.int64()), ("phase", pa.string()),
+    ("excess_ns", pa.int64()), ("own_excess_ns", pa.int64()), ("p_abnormal", pa.float64()),
+    ("abnormal", pa.bool_()), ("class", pa.string()), ("culprit_kind", pa.string()),
+    ("culprit", pa.string()),
+    ("operators", pa.list_(pa.struct([("operator", pa.string()), ("score", pa.float64())]))),
+])
+
+
+def _rows_of(run: int, judged: Judged) -> pa.Table:
+    steps = judged.steps
+    size = steps.num_rows
+    index, rank = steps["step_index"].to_numpy(), steps["rank"].to_numpy()
+    excess = steps["excess_ns"].to_numpy()
+    by_step = _iteration_excess(index, excess)
+    klass, kind, culprit = np.full((3, size), None, object)
+    operators: list[list[dict[str, object]]] = [[] for _ in range(size)]
+    abnormal = steps["p_abnormal"].to_numpy() > .5
+    for finding in reversed(judged.findings):  # the worst is written last and stays
+        if class_named(finding.klass).verdict != "fault" or finding.first_step is None:
+            continue
+        inside = (index >= finding.first_step) & (index <= (finding.last_step or 0))
+        inside &= by_step > 0 if finding.step_count > 1 else True
+        klass[inside], kind[inside] = finding.klass, finding.culprit.kind
+        culprit[inside] = name_of(finding)
+        abnormal |= inside & (not finding.culprit.ranks or np.isin(rank, finding.culprit.ranks))
+        for at in np.flatnonzero(inside):
+            operators[at] = [{"operator": o, "score": finding.confidence}
+                             for o in finding.culprit.operators]
+    return pa.table([
+        pa.repeat(pa.scalar(str(run)), size), steps["rank"], steps["step_index"],
+        steps["start_ns"], steps["end_ns"], steps["phase"], pa.array(by_step), steps["excess_ns"],
+        steps["p_abnormal"], pa.array(abnormal), pa.array(klass, pa.string()),
+        pa.array(kind, pa.string()), pa.array(culprit, pa.string()),
+        pa.array(operators, _ROWS.field("operators").type),
+    ], schema=_ROWS)
+
+
+def _iteration_excess(index: np.ndarray, excess: np.ndarray) -> np.ndarray:
+    """Give each step the excess of its iteration: that of its latest rank."""
+    distinct, at = np.unique(index, return_inverse=True)
+    most = np.zeros(len(distinct), np.int64)
+    np.maximum.at(most, at, excess)
+    return most[at]
+
+
+def name_of(finding: Finding) -> str:
+    """Give the culprit in words."""
+    who = finding.culprit
+    parts = [*who.operators, *(f"rank {r}" for r in who.ranks), *who.devices, *who.hosts,
+             *(f"{a}–{b}" for a, b in who.links), *(f"group {g}" for g in who.groups),
+             *who.components]
+    return ", ".join(parts) or "nobody"

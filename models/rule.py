@@ -1,0 +1,106 @@
+"""Rules as data: one TOML file each, found by name; users add their own from a folder.
+
+A rule *finds* candidates by Cypher, one row each; an *episode* query may give the candidate's
+excess step by step; *evidence* and *against* queries give what shows it and what speaks against it.
+Every query gets `$run`, the thresholds and the columns of the candidate's row as parameters.
+"""
+
+import tomllib
+from collections.abc import Iterator, Mapping
+from functools import cache
+from importlib.resources import files
+from pathlib import Path
+from typing import Any, Final, Literal
+
+import msgspec
+
+from teller.errors import BadUsage, UnknownName
+from teller.graph.classes import class_named
+
+RULESET: Final = "rules/1"
+
+
+class Shown(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A query whose rows are evidence: `id` and, for spans and lines, `input_id`; then figures."""
+
+    role: str
+    kind: Literal["Span", "Collective", "Step", "LogLine", "Rank", "Sample", "Remark", "Input"]
+    cypher: str
+    text: str
+    limit: int = 3
+
+
+class Against(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What speaks against: where the query gives rows, the sentence is said and sureness falls."""
+
+    cypher: str
+    text: str
+    lowers: float = 0.1
+
+
+class EpisodeQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Gives `step_index, excess_ns, start_ns, end_ns` a step; fewer than `min_steps` is nothing."""
+
+    cypher: str
+    min_steps: int = 1
+
+
+class Rule(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename={"klass": "class"}):
+    """One rule."""
+
+    id: str
+    klass: str
+    title: str
+    claim: str  # what it says and when, for people who read rules
+    find: str
+    text: str
+    next_step: str
+    confidence: float
+    culprit: tuple[str, ...] = ()  # columns of the row that are the culprit: rank, operator, …
+    components: tuple[str, ...] = ()
+    severity: Literal["", "critical", "high", "medium", "low", "info"] = ""
+    thresholds: Mapping[str, float | int] = {}
+    unless: tuple[str, ...] = ()  # silent where one of these rules blames the same rank
+    episode: EpisodeQuery | None = None
+    evidence: tuple[Shown, ...] = ()
+    against: tuple[Against, ...] = ()
+    not_checked: tuple[str, ...] = ()
+    numbers: Mapping[str, str] = {}  # name with its unit → column
+
+
+def rules(extra: Path | None = None) -> dict[str, Rule]:
+    """Give all rules by id, the user's own instead of ours where the ids are equal."""
+    return _ours() | ({r.id: r for r in _folder(extra)} if extra else {})
+
+
+def rule_named(name: str, extra: Path | None = None) -> Rule:
+    """Give one rule."""
+    known = rules(extra)
+    if name not in known:
+        raise UnknownName("rule", name, known)
+    return known[name]
+
+
+@cache
+def _ours() -> dict[str, Rule]:
+    folder = files("teller.models").joinpath("rules")
+    found = [_read(f.name, f.read_text("utf-8")) for f in folder.iterdir()
+             if f.name.endswith(".toml")]
+    return {r.id: r for r in sorted(found, key=lambda r: r.id)}
+
+
+def _folder(folder: Path) -> Iterator[Rule]:
+    if not folder.is_dir():
+        raise BadUsage(f"{folder} is not a folder of rules")
+    for path in sorted(folder.glob("*.toml")):
+        yield _read(str(path), path.read_text("utf-8"))
+
+
+def _read(name: str, text: str) -> Rule:
+    try:
+        said: dict[str, Any] = tomllib.loads(text)
+        rule = msgspec.convert(said, Rule)
+    except (tomllib.TOMLDecodeError, msgspec.ValidationError) as error:
+        raise BadUsage(f"rule {name}: {error}") from error
+    class_named(rule.klass)
+    return rule

@@ -1,0 +1,45 @@
+"""Sentences with figures in them: templates whose format words are units.
+
+`{x:ms}` prints nanoseconds as milliseconds, `{x:time}` in the unit that fits, `{x:pct}` a ratio as
+a percentage, `{x:times}` a factor. Other format words are Python's.
+"""
+
+from collections.abc import Mapping
+from string import Formatter
+from typing import Any, Final
+
+SCALES: Final = {"ns": 1, "us": 1e3, "ms": 1e6, "s": 1e9}
+NAMES: Final = {"ns": "ns", "us": "µs", "ms": "ms", "s": "s"}
+
+
+class _Words(Formatter):
+    def format_field(self, value: Any, format_spec: str) -> str:
+        if value is None:
+            return "unknown"
+        if format_spec in SCALES:
+            return f"{_short(value / SCALES[format_spec])} {NAMES[format_spec]}"
+        if format_spec == "time":
+            return duration(value)
+        if format_spec == "pct":
+            return f"{_short(100 * value)} %"
+        if format_spec == "times":
+            return f"{value:.2f}×"
+        return str(super().format_field(value, format_spec))
+
+
+def say(template: str, values: Mapping[str, Any]) -> str:
+    """Fill a template; white space of the file it stands in is folded."""
+    return _Words().vformat(" ".join(template.split()), (), values)
+
+
+def duration(ns: float) -> str:
+    """Print a duration in the unit that fits: 850 ns, 12.3 µs, 15.0 ms, 1.74 s."""
+    unit = next(u for u in ("s", "ms", "us", "ns") if abs(ns) >= SCALES[u] or u == "ns")
+    return f"{_short(ns / SCALES[unit])} {NAMES[unit]}"
+
+
+def _short(value: float) -> str:
+    if value == int(value) and abs(value) < 1000:
+        return str(int(value))
+    size = abs(value)
+    return f"{value:.0f}" if size >= 100 else f"{value:.1f}" if size >= 10 else f"{value:.2f}"

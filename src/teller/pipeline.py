@@ -1,0 +1,176 @@
+"""From paths to an answer: ingest, then publish the graph, then judge. Knows both sides."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import pyarrow as pa
+
+from teller.errors import NothingUsable
+from teller.graph.finding import Diagnosis, InputSummary, Quality, RunSummary, Severity
+from teller.graph.project import project
+from teller.graph.workspace import Workspace
+from teller.ingest import run as ingesting
+from teller.ingest.assembly import InputRow
+from teller.ingest.run import Progress, Silent
+from teller.ingest.source import Remark
+from teller.ingest.who import Told
+from teller.models import diagnose as judging
+from teller.models.diagnose import Judged
+
+if TYPE_CHECKING:
+    from teller.graph.archive import RunEntry
+    from teller.graph.store import Store
+
+__all__ = ["Ingested", "Options", "Progress", "Silent", "diagnose", "ingest", "inspect",
+           "judge_runs", "step_rows"]
+
+DEPLOYMENT: Final = "default"
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What a user may say beside the paths."""
+
+    rank_regex: str = ""
+    host_regex: str = ""
+    deployment: str = ""
+    baseline: str = ""
+    rules_dir: Path | None = None
+    fail_on: Severity = "low"
+
+
+@dataclass(frozen=True, slots=True)
+class Ingested:
+    """What is in the workspace now, and what was said of the inputs."""
+
+    runs: tuple[RunSummary, ...]
+    inputs: tuple[InputSummary, ...]
+    data_quality: tuple[Quality, ...]
+    others: tuple[str, ...] = ()
+
+
+def ingest(
+    paths: Sequence[Path], workspace: Workspace, options: Options, progress: Progress
+) -> Ingested:
+    """Bring paths into the workspace, archive and graph; what is there already stays as it is."""
+    with workspace.writing():
+        got = ingesting.ingest(
+            paths, workspace.archive, Told(options.rank_regex, options.host_regex),
+            deployment=options.deployment or DEPLOYMENT, progress=progress)
+        _publish(workspace, progress)
+    if not got.runs:
+        return Ingested((), _inputs(got.inputs), _quality(got.remarks), got.others)
+    with workspace.reader() as store:
+        return _stored(store, [e.run_id for e in got.runs], got)
+
+
+def _publish(workspace: Workspace, progress: Progress) -> None:
+    progress.start("loading the graph", None)
+    workspace.publish(project)
+    progress.done()
+
+
+def _stored(store: "Store", runs: Sequence[int], got: ingesting.Ingested) -> Ingested:
+    """Say what the store says: the same whether the runs were read now or long ago."""
+    summaries = tuple(_summary(store, run) for run in runs)
+    inputs = [
+        InputSummary(r["path"], r["format"], r["rank"], r["event_count"] or 0, r["note"] or "")
+        for run in runs for r in store.query(
+            "MATCH (i:Input) WHERE i.run_id = $run RETURN i.path AS path, i.format AS format, "
+            "i.rank AS rank, i.event_count AS event_count, i.note AS note ORDER BY path",
+            {"run": run}).to_pylist()
+    ]
+    quality = [
+        Quality(r["path"], r["place"], r["what"], r["remedy"])
+        for run in runs for r in store.query(
+            "MATCH (m:Remark) WHERE m.run_id = $run RETURN m.path AS path, m.place AS place, "
+            "m.text AS what, m.remedy AS remedy ORDER BY path, place, what",
+            {"run": run}).to_pylist()
+    ]
+    said = dict.fromkeys([*quality, *_quality(got.remarks)])
+    return Ingested(summaries, tuple(dict.fromkeys(inputs)), tuple(said), got.others)
+
+
+def _summary(store: "Store", run: int) -> RunSummary:
+    row = store.query(
+        "MATCH (r:Run) WHERE r.run_id = $run RETURN r.name AS name, r.t0_epoch_ns AS t0",
+        {"run": run}).to_pylist()[0]
+    ranks = store.query(
+        "MATCH (k:Rank) WHERE k.run_id = $run RETURN k.rank AS rank, k.host AS host, "
+        "k.clock_residual_ns AS residual ORDER BY rank", {"run": run}).to_pylist()
+    steps = store.query(
+        "MATCH (i:Iteration) WHERE i.run_id = $run RETURN count(*) AS n", {"run": run})
+    left = [r["residual"] for r in ranks if r["residual"] is not None]
+    return RunSummary(
+        run, row["name"], row["t0"], tuple(r["rank"] for r in ranks),
+        tuple(sorted({r["host"] for r in ranks})), steps["n"][0].as_py(),
+        max(left) if left else None)
+
+
+def _inputs(rows: Sequence[InputRow]) -> tuple[InputSummary, ...]:
+    return tuple(InputSummary(r.path, r.format, r.rank, r.event_count, r.note) for r in rows)
+
+
+def _quality(remarks: Sequence[Remark]) -> tuple[Quality, ...]:
+    return tuple(Quality(r.path, r.place, r.what, r.remedy) for r in remarks)
+
+
+def diagnose(
+    paths: Sequence[Path], workspace: Workspace, options: Options, progress: Progress
+) -> Diagnosis:
+    """Say what is wrong in the runs of these paths; what is not stored yet is read first."""
+    got = ingest(paths, workspace, options, progress)
+    if not got.runs:
+        return Diagnosis("not_visible", (), (), got.data_quality, got.inputs, _nothing(got))
+    judged = judge_runs(workspace, [r.id for r in got.runs], options, progress)
+    findings = tuple(f for one in judged.values() for f in one.findings)
+    notes = dict.fromkeys(n for one in judged.values() for n in one.notes)
+    answer = judging.verdict(findings, answerable=any(r.steps for r in got.runs))
+    return Diagnosis(
+        answer, got.runs, judging.ordered(findings), got.data_quality, got.inputs, tuple(notes))
+
+
+def _nothing(got: Ingested) -> tuple[str, ...]:
+    if got.data_quality or got.inputs:
+        return ("nothing could be used; see what is said of each file",)
+    return ("no trace was found in these paths; teller doctor PATH says what is looked for",)
+
+
+def judge_runs(
+    workspace: Workspace, runs: Sequence[int], options: Options, progress: Progress
+) -> dict[int, Judged]:
+    """Judge stored runs, and keep the findings in the archive and in the graph."""
+    judged: dict[int, Judged] = {}
+    progress.start("diagnosing", len(runs))
+    with workspace.reader() as store:
+        for run in runs:
+            judged[run] = judging.judge(store, run, options.rules_dir)
+            progress.step()
+    progress.done()
+    for run, one in judged.items():
+        workspace.save_findings(run, one.findings)
+    return judged
+
+
+def step_rows(workspace: Workspace, diagnosis: Diagnosis) -> pa.Table:
+    """Give the `--steps` table of a diagnosis: one row a rank and step."""
+    with workspace.reader() as store:
+        return judging.step_rows({
+            run.id: judging.with_findings(
+                store, run.id, [f for f in diagnosis.findings if f.run == run.id])
+            for run in diagnosis.runs
+        })
+
+
+def inspect(paths: Sequence[Path], options: Options) -> Ingested:
+    """Say what would be read, without storing anything."""
+    import tempfile
+
+    with tempfile.TemporaryDirectory(prefix="teller-doctor-") as scratch:
+        workspace = Workspace.open(Path(scratch))
+        try:
+            return ingest(paths, workspace, options, Silent())
+        except NothingUsable:
+            return Ingested((), (), ())
