@@ -63,11 +63,13 @@ def device_work(spans: pa.Table) -> DeviceWork:
 
 def codes_of(words: pa.DictionaryArray) -> Ints:
     """Give the dictionary indices of a column without nulls."""
-    return words.indices.to_numpy(zero_copy_only=False).astype(np.int64, copy=False)
+    codes: Ints = words.indices.to_numpy(zero_copy_only=False).astype(np.int64, copy=False)
+    return codes
 
 
 def _correlation(spans: pa.Table) -> Ints:
-    return pc.fill_null(spans["correlation"], ABSENT).to_numpy()
+    known: Ints = pc.fill_null(spans["correlation"], ABSENT).to_numpy()
+    return known
 
 
 def _calls(spans: pa.Table) -> tuple[Ints, Ints]:
