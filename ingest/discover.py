@@ -15,7 +15,7 @@ from typing import Final
 import msgspec
 
 from teller.graph.ids import HEAD_BYTES
-from teller.ingest.readers import READERS
+from teller.ingest.formats import READERS
 from teller.ingest.source import Reader, Remark
 
 MANIFEST: Final = "manifest.json"

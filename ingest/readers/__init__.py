@@ -1,8 +1,1 @@
-"""One module a format; `READERS` in the order in which they are asked."""
-
-from typing import Final
-
-from teller.ingest.readers import kineto, nsys, nsys_dir, nsys_recipe
-from teller.ingest.source import Reader
-
-READERS: Final[tuple[Reader, ...]] = (nsys, nsys_recipe, nsys_dir, kineto)
+"""One module a format; `teller.ingest.formats` lists them."""
