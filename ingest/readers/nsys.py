@@ -9,7 +9,7 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Final
 
-from isal import igzip
+from isal import igzip, isal_zlib
 
 from teller.ingest.readers.nsys_reading import reading
 from teller.ingest.readers.nsys_sqlite import MAGIC, SqliteTables, connected, table_names, uri
@@ -19,6 +19,12 @@ from teller.ingest.source import Reading, Remark
 FORMAT: Final = "nsys_sqlite"
 
 _GZIP: Final = b"\x1f\x8b"
+_BROKEN: Final[tuple[type[Exception], ...]] = (
+    EOFError,
+    OSError,
+    zlib.error,
+    isal_zlib.IsalError,
+)
 _CHUNK: Final = 1 << 20
 _LOOK: Final = 8 << 20  # bytes of a gzip file searched for the schema
 _CREATE: Final = re.compile(rb'CREATE TABLE (?:IF NOT EXISTS )?["\[`\']?(\w+)')
@@ -85,9 +91,9 @@ def _searched(content: bytes) -> list[str]:
 
 def _unpacked(path: Path, most: int) -> bytes:
     try:
-        with igzip.open(path, "rb") as packed:
+        with igzip.IGzipFile(str(path), "rb") as packed:  # type: ignore[no-untyped-call]
             return bytes(packed.read(most))
-    except (EOFError, OSError, zlib.error, igzip.isal_zlib.error):
+    except _BROKEN:
         return b""
 
 
@@ -103,10 +109,10 @@ def _plain(path: Path) -> Iterator[tuple[Path, list[Remark]]]:
         remarks = []
         size = 0
         try:
-            with igzip.open(path, "rb") as stream:
+            with igzip.IGzipFile(str(path), "rb") as stream:  # type: ignore[no-untyped-call]
                 while chunk := stream.read(_CHUNK):
                     size += plain.write(chunk)
-        except (EOFError, OSError, zlib.error, igzip.isal_zlib.error) as err:
+        except _BROKEN as err:
             remarks = [Remark(
                 str(path), f"byte {size} after unpacking", f"the gzip stream is broken: {err}",
                 "copy it again; what could be read is used",

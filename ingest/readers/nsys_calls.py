@@ -51,7 +51,7 @@ class Called:
 
 
 def build(raw: pa.Table, spans: pa.Table) -> Called:
-    """Give the calls of a process; a kernel takes over the payload of the range it was launched in."""
+    """Give the calls of a process; a kernel takes over the payload of the range it began in."""
     if not raw.num_rows:
         return Called(CALLS.empty_table())
     payloads, at, unread = _decoded(raw["payload"])
@@ -126,7 +126,7 @@ def hexed(comm: str | int | None) -> str | None:
     """Give a communicator id as hex with 0x, whether it came as a number or as text."""
     if isinstance(comm, str):
         try:
-            comm = int(comm, 0)
+            return hexed(int(comm, 0))
         except ValueError:
             return comm or None
     return None if comm is None else hex(comm & ((1 << 64) - 1))

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Any, Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -24,7 +24,7 @@ _OPTIONS: Final = re.compile(
 )
 _CAPTURE: Final = re.compile(r"^(?:PROCESS_(\d+):)?(CUDA_GRAPH_TRACE_OPTIONS:MODE|PID)$")
 _ENVIRONMENT: Final = re.compile(r"^(?:PROCESS_(\d+):)?ENVIRONMENT_VARIABLE$")
-_YEAR_2001_NS: Final = 10**18  # no capture lasts that long: such times are UTC already
+YEAR_2001_NS: Final = 10**18  # no capture lasts that long: such times are UTC already
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +113,7 @@ def _epoch(
     start = next((r["utcEpochNs"] for r in rows if r["utcEpochNs"]), None)
     shift = _shift(options)
     if any(v.lower() == "true" for k, v in options.items() if k.endswith("TIME_NORMALIZE")):
-        if first_ns is not None and first_ns > _YEAR_2001_NS:
+        if first_ns is not None and first_ns > YEAR_2001_NS:
             return -shift, []
         return None, [Remark(
             tables.path, "META_DATA_EXPORT", "times were normalised when it was exported, so they"
@@ -161,7 +161,7 @@ def read_names(tables: Tables, names: Names, wanted: Iterable[int]) -> dict[int,
 
 def _of_owners(
     tables: Tables, table: str, columns: tuple[str, ...], wanted: pa.Array
-) -> list[tuple[int, dict[str, int | str | None]]]:
+) -> list[tuple[int, dict[str, Any]]]:
     rows = whole(tables, table, columns).combine_chunks()
     if not rows.num_rows:
         return []

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from teller.ingest.readers.nsys_tables import Tables, clean
-from teller.ingest.source import COMM, DEVICE, ENGINE, FRAMEWORK, OPS, OS, RUNTIME, WORDS
+from teller.ingest.source import COMM, DEVICE, ENGINE, FRAMEWORK, OPS, OS, RUNTIME
 
 LAYERS: Final = pa.array([ENGINE, FRAMEWORK, RUNTIME, DEVICE, COMM, OS])
 CODE: Final = {layer: code for code, layer in enumerate(LAYERS.to_pylist())}
@@ -50,10 +50,7 @@ class Names:
             return self.of(ids, other)
         if own.all() or ids.null_count == len(ids):
             return encoded(texts, other)
-        mine, theirs = encoded(texts, other), self.of(ids, other)
-        count = len(mine.dictionary)
-        codes = np.where(own, mine.indices.to_numpy(), count + theirs.indices.to_numpy())
-        return words(pa.array(codes), pa.concat_arrays([mine.dictionary, theirs.dictionary]), other)
+        return joined(own, encoded(texts, ""), self.of(ids, other))
 
     def texts(self, ids: pa.Array) -> pa.Array:
         """Give the texts of distinct ids, null where there is none."""
@@ -89,12 +86,25 @@ def encoded(texts: pa.Array, other: str) -> pa.DictionaryArray:
     """Give texts as words; `other` stands for the empty one."""
     coded = texts.dictionary_encode()
     cleaned = clean(coded.dictionary)
-    empty = pc.equal(cleaned, "")
-    if pc.any(empty).as_py():
-        cleaned = pc.if_else(empty, other, cleaned)
-    elif cleaned is coded.dictionary:
-        return coded.cast(WORDS)
+    same = cleaned is coded.dictionary
+    if other and pc.index(cleaned, "").as_py() >= 0:
+        same = same and pc.index(cleaned, other).as_py() < 0
+        cleaned = pc.if_else(pc.equal(cleaned, ""), other, cleaned)
+    if same:
+        return pa.DictionaryArray.from_arrays(coded.indices, cleaned)
     return words(coded.indices, cleaned, other)
+
+
+def joined(
+    first: npt.NDArray[np.bool_], one: pa.DictionaryArray, two: pa.DictionaryArray
+) -> pa.DictionaryArray:
+    """Give the words of `one` where `first` says so, else those of `two`, each once."""
+    count = len(one.dictionary)
+    codes = np.where(first, one.indices.to_numpy(), count + two.indices.to_numpy())
+    texts = pa.concat_arrays([one.dictionary, two.dictionary])
+    if pc.any(pc.is_in(one.dictionary, two.dictionary)).as_py():
+        return words(pa.array(codes), texts, "")
+    return pa.DictionaryArray.from_arrays(codes.astype(np.int32), texts)
 
 
 def constant(text: str, rows: int) -> pa.DictionaryArray:

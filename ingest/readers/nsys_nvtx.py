@@ -1,4 +1,4 @@
-"""NVTX ranges and marks of an Nsight Systems export as spans, and those that communicate as calls."""
+"""NVTX ranges and marks of an Nsight Systems export as spans; those that communicate as calls."""
 
 from dataclasses import dataclass
 from typing import Final
@@ -50,7 +50,7 @@ class Nvtx:
         self._domains: set[tuple[int, int]] = set()
 
     def read(self) -> tuple[Collected, RawCalls]:
-        """Give all spans and calls. Rows are in no order, so a late domain asks for a second pass."""
+        """Give all spans and calls. Rows are in no order: a late domain asks for a second pass."""
         done = self._pass()
         if done.late:
             done = self._pass()

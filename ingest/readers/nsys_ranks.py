@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from teller.ingest.readers.nsys_facts import RANK_VARIABLES, Named
@@ -41,14 +41,18 @@ def place_all(
 def _place(one: Named, said: Mapping[str, str]) -> Place:
     rank = next((int(said[v]) for v in RANK_VARIABLES if _NUMBER.match(said.get(v, ""))), None)
     world = int(said["WORLD_SIZE"]) if _NUMBER.match(said.get("WORLD_SIZE", "")) else None
-    places, where = {}, ""
-    for where, text in (("process name", one.name), *(("thread name", t) for t in one.threads)):
-        if found := _PLACE.findall(text):
-            places = {axis.lower(): int(number) for axis, number in found}
-            break
+    places, where = _coordinates(one)
     if rank is not None:
         return Place(rank, "environment", world, places)
     return Place(None, where if places else "", world, places)
+
+
+def _coordinates(one: Named) -> tuple[dict[str, int], str]:
+    """Give parallel coordinates out of the first name that has some, and where that was."""
+    for where, text in (("process name", one.name), *(("thread name", t) for t in one.threads)):
+        if found := _PLACE.findall(text):
+            return {axis.lower(): int(number) for axis, number in found}, where
+    return {}, ""
 
 
 def _with_ranks(found: dict[int, Place], busy: set[int]) -> dict[int, Place]:
@@ -56,12 +60,14 @@ def _with_ranks(found: dict[int, Place], busy: set[int]) -> dict[int, Place]:
     sizes = {axis: 1 + max((p.places.get(axis, 0) for p in found.values()), default=0)
              for axis in ("tp", "pp", "dp")}  # fmt: skip
     return {
-        who: Place(rank, place.source, place.world, place.places)
-        if place.rank is None and who in busy
-        and (rank := _rank(place, sizes)) is not None
-        else place if place.rank is not None else Place(None, "", place.world, place.places)
+        who: place if place.rank is not None else _ranked(place, sizes, runs=who in busy)
         for who, place in found.items()
-    }  # fmt: skip
+    }
+
+
+def _ranked(place: Place, sizes: Mapping[str, int], *, runs: bool) -> Place:
+    rank = _rank(place, sizes) if runs else None
+    return replace(place, rank=rank, source="" if rank is None else place.source)
 
 
 def _rank(place: Place, sizes: Mapping[str, int]) -> int | None:

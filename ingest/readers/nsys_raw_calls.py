@@ -5,7 +5,7 @@ from typing import Final
 
 import pyarrow as pa
 
-from teller.ingest.readers.nsys_rows import Ints, by_owner
+from teller.ingest.readers.nsys_rows import Ints, picked, split
 
 RAW: Final = pa.schema([
     pa.field("place", pa.int64()), pa.field("op", pa.string()), pa.field("dtype", pa.string()),
@@ -26,8 +26,9 @@ class RawCalls:
         arrays = [
             columns[f.name] if f.name in columns else pa.nulls(len(place), f.type) for f in RAW
         ]
-        for who, part in by_owner(pa.RecordBatch.from_arrays(arrays, schema=RAW), owner):
-            self.parts[who].append(part)
+        batch = pa.RecordBatch.from_arrays(arrays, schema=RAW)
+        for who, rows in split(owner):
+            self.parts[who].append(picked(batch, rows))
 
     def of(self, owner: int) -> pa.Table:
         """Give all calls of a process."""

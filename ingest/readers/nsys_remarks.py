@@ -15,7 +15,8 @@ _REMEDIES: Final = (
     (("dropped", "lost", "buffer", "not all", "overflow"),
      "events are missing: record a shorter window, or fewer kinds of events"),
     (("no nvtx",), "add nvtx to --trace, and switch the engine's annotations on"),
-    (("no cuda", "cuda profiling might"), "add cuda to --trace, and profile the process that uses the GPU"),
+    (("no cuda", "cuda profiling might"),
+     "add cuda to --trace, and profile the process that uses the GPU"),
     (("driver version",), "use a release of Nsight Systems that knows this driver"),
     (("scheduling information", "cpu ip", "perf event", "context switch"),
      "needed only for CPU sampling: lower perf_event_paranoid"),
@@ -42,8 +43,8 @@ def diagnostics(tables: Tables) -> list[Remark]:
     ranked = sorted(said.items(), key=lambda one: (not _is_loss(one[0][1]), one[0][0], -one[1]))
     found = [_diagnostic(tables.path, text, milder, n) for (milder, text), n in ranked[:MOST]]
     if len(ranked) > MOST:
-        found.append(Remark(tables.path, "DIAGNOSTIC_EVENT",
-                            f"{len(ranked) - MOST} other warnings of the profiler", _OTHER))  # fmt: skip
+        more = f"{len(ranked) - MOST} other warnings of the profiler"
+        found.append(Remark(tables.path, "DIAGNOSTIC_EVENT", more, _OTHER))
     return found
 
 
@@ -93,7 +94,7 @@ def no_device_rows(path: str, pid: int) -> Remark:
 def unread_payloads(path: str, pid: int, count: int) -> Remark:
     """Say how many payloads could not be read."""
     return Remark(
-        path, "NVTX_EVENTS", f"{count} payloads of communication ranges of process {pid} are no JSON",
+        path, "NVTX_EVENTS", f"{count} payloads of communication of process {pid} are no JSON",
         "those calls are matched by order instead of sequence number",
     )  # fmt: skip
 

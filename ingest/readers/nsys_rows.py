@@ -1,8 +1,8 @@
 """Rows on their way from an export's table to SPANS, kept apart by process."""
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator
-from typing import Final
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -10,10 +10,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from teller.ingest.readers.nsys_names import LAYERS
-from teller.ingest.source import PLACE_BITS, SPANS, WORDS
+from teller.ingest.source import PLACE_BITS, SPANS
 
 Ints = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]
+Rows = npt.NDArray[np.intp] | slice
 
 NOBODY: Final = -1  # owner of rows that name no process
 THREAD_BITS: Final = 24  # of a global id: machine and process stand above, the thread below
@@ -68,16 +69,21 @@ class Collected:
         if not size:
             return
         start, end, still_open = self._times(table, batch, instant)
-        columns = {
-            "place": pa.array(place), "name": name.cast(WORDS),
-            "layer": pa.DictionaryArray.from_arrays(layer, LAYERS), "lane": lane,
-            "start_ns": pa.array(start), "end_ns": pa.array(end), "open": pa.array(still_open),
-        } | optional  # fmt: skip
-        arrays = [columns[f.name] if f.name in columns else pa.nulls(size, f.type) for f in SPANS]
-        rows = pa.RecordBatch.from_arrays(arrays, schema=SPANS)
-        for who, part in by_owner(rows, owner):
-            self.parts[who].append(part)
-            self.rows[table][who] += part.num_rows
+        lane_codes = lane.indices.to_numpy()
+        name_codes = name.indices.to_numpy()
+        for who, rows in split(owner):
+            columns = {
+                "place": place[rows],
+                "name": pa.DictionaryArray.from_arrays(name_codes[rows], name.dictionary),
+                "layer": pa.DictionaryArray.from_arrays(layer[rows], LAYERS),
+                "lane": pa.DictionaryArray.from_arrays(lane_codes[rows], lane.dictionary),
+                "start_ns": start[rows],
+                "end_ns": end[rows],
+                "open": still_open[rows],
+            } | {key: picked(values, rows) for key, values in optional.items()}
+            count = len(columns["place"])
+            self.parts[who].append(_batch(columns, count))
+            self.rows[table][who] += count
 
     def _times(
         self, table: str, batch: pa.RecordBatch, instant: Flags | None
@@ -108,15 +114,26 @@ class Collected:
         return rows.set_column(SPANS.get_field_index("end_ns"), SPANS.field("end_ns"), end)
 
 
-def by_owner(rows: pa.RecordBatch, owner: Ints) -> Iterator[tuple[int, pa.RecordBatch]]:
-    """Split rows by process."""
-    if not len(owner):
-        return
-    if (owner == owner[0]).all():
-        yield int(owner[0]), rows
+def _batch(columns: Mapping[str, Any], count: int) -> pa.RecordBatch:
+    arrays = [
+        pa.array(columns[f.name], f.type) if f.name in columns else pa.nulls(count, f.type)
+        for f in SPANS
+    ]
+    return pa.RecordBatch.from_arrays(arrays, schema=SPANS)
+
+
+def split(owner: Ints) -> Iterator[tuple[int, Rows]]:
+    """Give each process and its rows; all of them at no cost where there is one process."""
+    if len(owner) and (owner == owner[0]).all():
+        yield int(owner[0]), slice(None)
         return
     for who in pc.unique(pa.array(owner)).to_pylist():
-        yield who, rows.take(pa.array(np.flatnonzero(owner == who)))
+        yield who, np.flatnonzero(owner == who)
+
+
+def picked(values: pa.Array | pa.RecordBatch, rows: Rows) -> pa.Array | pa.RecordBatch:
+    """Give some rows of an array or a batch."""
+    return values if isinstance(rows, slice) else values.take(pa.array(rows))
 
 
 def owners(global_ids: pa.Array) -> Ints:

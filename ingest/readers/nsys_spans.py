@@ -20,10 +20,11 @@ from teller.ingest.readers.nsys_rows import (
     NOBODY,
     Collected,
     Ints,
-    by_owner,
     device_lanes,
     ints,
     owners,
+    picked,
+    split,
     thread_lanes,
 )
 from teller.ingest.readers.nsys_tables import CUPTI, Tables
@@ -115,7 +116,8 @@ def _note_failures(
 ) -> None:
     some = batch.take(pa.array(failed))
     some = some.append_column("called", name.take(pa.array(failed)))
-    for who, rows in by_owner(some, owner[failed]):
+    for who, which in split(owner[failed]):
+        rows = picked(some, which)
         first = rows.take(pc.sort_indices(rows["start"])[:1])
         here = Failures(
             rows.num_rows, first["called"][0].as_py(), first["returnValue"][0].as_py(),

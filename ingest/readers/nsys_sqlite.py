@@ -61,7 +61,7 @@ class SqliteTables:
             found = self._run(f'SELECT 1 FROM "{table}" WHERE {" OR ".join(have)} LIMIT 1')
         except AdbcError:
             return True
-        return found.num_rows > 0
+        return bool(found.num_rows)
 
     def batches(self, table: str, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         """Give all rows in stored order; of a damaged table those before the damage."""
