@@ -1,0 +1,1 @@
+UNWIND $rows AS r MATCH (a:Rank {id: r.src}) MATCH (b:Rank {id: r.dst}) MERGE (a)-[x:TALKED_TO {group_name: r.group_name, op: r.op}]->(b) SET x.count = r.count, x.size_bytes = r.size_bytes, x.pure_p50_ns = r.pure_p50_ns, x.pure_p99_ns = r.pure_p99_ns, x.transport = r.transport
