@@ -1,17 +1,65 @@
-"""What the workspace keeps of a run, as the objects that every surface renders."""
+"""What the graph keeps of a run, as the objects that every surface renders."""
 
-from typing import TYPE_CHECKING
+import json
 
 import pyarrow as pa
 
+from teller.graph import queries
+from teller.graph.finding import (
+    SEVERITIES,
+    Diagnosis,
+    Finding,
+    InputSummary,
+    Quality,
+    RunSummary,
+)
 from teller.graph.schema import Node
-from teller.graph.tables import GraphTable
+from teller.graph.store import Store
+from teller.graph.tables import GraphTable, table_of
+from teller.ui import judgement
 
-if TYPE_CHECKING:
-    from teller.graph.store import Store
+
+def diagnosis(graph: Store, run_id: int) -> Diagnosis:
+    """Give the diagnosis of a run as it was when its findings were made."""
+    said = queries.run(graph, "findings", run=run_id)["detail"].to_pylist()
+    findings = sorted((Finding.from_json(json.loads(one)) for one in said if one), key=_worst_first)
+    run = summary(graph, run_id)
+    return Diagnosis(
+        judgement.verdict(findings, answered=run.steps > 0), (run,), tuple(findings),
+        tuple(
+            Quality(r["path"], r["place"] or "", r["text"] or "", r["remedy"] or "")
+            for r in queries.run(graph, "remarks", run=run_id).to_pylist()
+        ),
+        tuple(
+            InputSummary(r["path"], r["format"], r["rank"], r["event_count"] or 0, r["note"] or "")
+            for r in queries.run(graph, "inputs", run=run_id).to_pylist()
+        ),
+    )  # fmt: skip
 
 
-def table(graph: "Store", wanted: GraphTable, run_id: int) -> pa.Table:
+def _worst_first(finding: Finding) -> tuple[float, ...]:
+    fault = judgement.claims(finding) == "fault"
+    return (
+        -SEVERITIES.index(finding.severity), -float(fault), -finding.confidence,
+        -finding.cost.excess_ns, finding.id,
+    )  # fmt: skip
+
+
+def summary(graph: Store, run_id: int) -> RunSummary:
+    """Give what is to be said of a run in one line."""
+    runs = queries.run(graph, "runs")
+    row = next(r for r in runs.to_pylist() if r["id"] == run_id)
+    ranks = table(graph, table_of("Rank"), run_id).to_pylist()
+    left = [r["clock_residual_ns"] for r in ranks if r["clock_residual_ns"] is not None]
+    return RunSummary(
+        run_id, row["name"] or str(run_id), row["t0_epoch_ns"] or 0,
+        tuple(sorted(r["rank"] for r in ranks if r["rank"] is not None)),
+        tuple(sorted({r["host"] for r in ranks if r["host"]})),
+        table(graph, table_of("Iteration"), run_id).num_rows, max(left, default=None),
+    )  # fmt: skip
+
+
+def table(graph: Store, wanted: GraphTable, run_id: int) -> pa.Table:
     """Give one table of the graph for a run, with what all runs share."""
     names = [column.name for column in wanted.kind.columns]
     if isinstance(wanted.kind, Node):

@@ -46,4 +46,4 @@ def demo(
     diagnose.show(found, place, "html", page)
     sys.stdout.write(f"\nreport: {page}\n")
     out.note("next: open the report in a browser, or teller diagnose YOUR_FOLDER", quiet=quiet)
-    return judgement.exit_code(found, fail_on)
+    return judgement.exit_code(found, fail_on) if found.runs else 2

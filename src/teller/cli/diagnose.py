@@ -74,7 +74,7 @@ def diagnose(
     show(found, place, chosen, output)
     if output is not None:
         out.note(f"{chosen}: {output}", quiet=quiet)
-    return judgement.exit_code(found, fail_on)
+    return judgement.exit_code(found, fail_on) if found.runs else 2
 
 
 def show(found: "Diagnosis", place: "Workspace", format: Format, output: Path | None) -> None:

@@ -89,7 +89,8 @@ def _trace(
     from teller.ui import perfetto, stored
 
     wanted = perfetto.Cut(steps[0], steps[1], ranks, flows)
-    found = stored.diagnosis(place, entry)
+    with place.reader() as graph:
+        found = stored.diagnosis(graph, entry.run_id)
     with TemporaryDirectory(prefix="teller-") as folder, out.replacing(file) as scratch:
         tables = project(place.archive.folder(entry.run_id), Path(folder))
         perfetto.write(tables, found, wanted, scratch, packed=file.suffix == ".gz")

@@ -32,7 +32,8 @@ def report(
 
     place = options.workspace_at(workspace, store)
     entry = options.run_named(place, run)
-    found = stored.diagnosis(place, entry)
+    with place.reader() as graph:
+        found = stored.diagnosis(graph, entry.run_id)
     file = output or (Path("teller-report.html") if format == "html" else None)
     diagnose.show(found, place, format, file)
     if file is not None:

@@ -62,7 +62,9 @@ def show_run(
     from teller.ui import listing, stored, text
 
     place = options.workspace_at(workspace, store)
-    found = stored.diagnosis(place, options.run_named(place, run))
+    entry = options.run_named(place, run)
+    with place.reader() as graph:
+        found = stored.diagnosis(graph, entry.run_id)
     if format == "json":
         out.write(out.as_json(found.to_json()), None)
         return 0
