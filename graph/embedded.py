@@ -84,6 +84,14 @@ class EmbeddedStore:
         with self._transaction() as connection:
             small.change(connection, table_of(label), table)
 
+    def remove(self, label: str, ids: Sequence[int]) -> None:
+        """Remove nodes with their relations; ids that are not there are passed over."""
+        name = table_of(label).name
+        with self._transaction() as connection:
+            if ids:
+                text = f"MATCH (n:{name}) WHERE n.id IN $ids DETACH DELETE n"
+                connection.execute(text, {"ids": list(ids)})
+
     def drop(self, run_id: int) -> None:
         """Remove a run with all its relations; cut short, it can be done again.
 

@@ -51,3 +51,8 @@ def _mix(x: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
     x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return x ^ (x >> np.uint64(31))
+
+
+def rank_id(run_key: str, rank: int) -> int:
+    """Give the id of a rank."""
+    return int(node_ids(run_key, "Rank", np.array([rank], np.int64))[0])

@@ -15,7 +15,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from teller.graph import ids, schema
+from teller.graph import ids, keep, schema
+from teller.graph.archive import Archive
 
 Ints = npt.NDArray[np.int64]
 
@@ -75,9 +76,18 @@ def project(generation: Path, scratch: Path) -> Mapping[str, Sequence[Path]]:
             pq.write_table(table, path, compression="none", use_dictionary=_words(table),
                            write_statistics=False, store_schema=False)
             files.setdefault(name, []).append(path)
+    for name, table in _findings(generation, run).items():
+        pq.write_table(table, scratch / f"{name}.parquet")
+        files.setdefault(name, []).append(scratch / f"{name}.parquet")
     path = scratch / "Operator.parquet"
     pq.write_table(_operator_table(operators), path)
     return files | {"Operator": [path]}
+
+
+def _findings(generation: Path, run: Sources) -> dict[str, pa.Table]:
+    """Give what was said of the run before, so that a rebuilt graph has it again."""
+    archive = Archive(generation.parent.parent)
+    return keep.tables(run.key, run.run_id, archive.findings(run.run_id))
 
 
 def _words(table: pa.Table) -> list[str]:

@@ -49,6 +49,9 @@ class Store(Protocol):
     def update(self, label: str, table: pa.Table) -> None:
         """Set the given columns of the nodes whose `id` is there; other ids are passed over."""
 
+    def remove(self, label: str, ids: Sequence[int]) -> None:
+        """Remove nodes with their relations; ids that are not there are passed over."""
+
     def drop(self, run_id: int) -> None:
         """Remove a run with all its relations; a run that is not there is no error."""
 

@@ -161,7 +161,7 @@ def _collect(
         remarks += result.remarks
     pairs.sort(key=lambda p: (p[0].head, p[0].digest, p[1].facts.pid or 0, p[1].spans.name[-10:]))
     for identity, (candidate, shaped) in zip(
-        identify([s.facts for _, s in pairs], told, found.manifests), pairs, strict=True
+        identify([s for _, s in pairs], told, found.manifests), pairs, strict=True
     ):
         if identity is None:
             remarks.append(Remark(

@@ -17,7 +17,7 @@ import msgspec
 from teller.errors import BadUsage, UnknownName
 from teller.graph.classes import class_named
 
-RULESET: Final = "rules/1"
+RULESET: Final = "rules"
 
 
 class Shown(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

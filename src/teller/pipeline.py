@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 
-from teller.errors import NothingUsable
 from teller.graph.finding import Diagnosis, InputSummary, Quality, RunSummary, Severity
+from teller.graph.keep import keep
 from teller.graph.project import project
 from teller.graph.workspace import Workspace
 from teller.ingest import run as ingesting
@@ -18,9 +18,9 @@ from teller.ingest.source import Remark
 from teller.ingest.who import Told
 from teller.models import diagnose as judging
 from teller.models.diagnose import Judged
+from teller.models.rule import RULESET
 
 if TYPE_CHECKING:
-    from teller.graph.archive import RunEntry
     from teller.graph.store import Store
 
 __all__ = ["Ingested", "Options", "Progress", "Silent", "diagnose", "ingest", "inspect",
@@ -55,21 +55,20 @@ def ingest(
     paths: Sequence[Path], workspace: Workspace, options: Options, progress: Progress
 ) -> Ingested:
     """Bring paths into the workspace, archive and graph; what is there already stays as it is."""
-    with workspace.writing():
+    with _writer(workspace.folder) as writer:
         got = ingesting.ingest(
-            paths, workspace.archive, Told(options.rank_regex, options.host_regex),
+            paths, writer.archive, Told(options.rank_regex, options.host_regex),
             deployment=options.deployment or DEPLOYMENT, progress=progress)
-        _publish(workspace, progress)
-    if not got.runs:
-        return Ingested((), _inputs(got.inputs), _quality(got.remarks), got.others)
-    with workspace.reader() as store:
-        return _stored(store, [e.run_id for e in got.runs], got)
+        if not got.runs:
+            return Ingested((), _inputs(got.inputs), _quality(got.remarks), got.others)
+        progress.start("loading the graph", None)
+        with writer.reader() as store:  # loads what the graph lacks
+            progress.done()
+            return _stored(store, [e.run_id for e in got.runs], got)
 
 
-def _publish(workspace: Workspace, progress: Progress) -> None:
-    progress.start("loading the graph", None)
-    workspace.publish(project)
-    progress.done()
+def _writer(folder: Path) -> Workspace:
+    return Workspace(folder, write=True, project=project)
 
 
 def _stored(store: "Store", runs: Sequence[int], got: ingesting.Ingested) -> Ingested:
@@ -149,8 +148,8 @@ def judge_runs(
             judged[run] = judging.judge(store, run, options.rules_dir)
             progress.step()
     progress.done()
-    for run, one in judged.items():
-        workspace.save_findings(run, one.findings)
+    with _writer(workspace.folder) as writer:
+        keep(writer, {run: one.findings for run, one in judged.items()}, RULESET)
     return judged
 
 
@@ -169,8 +168,4 @@ def inspect(paths: Sequence[Path], options: Options) -> Ingested:
     import tempfile
 
     with tempfile.TemporaryDirectory(prefix="teller-doctor-") as scratch:
-        workspace = Workspace.open(Path(scratch))
-        try:
-            return ingest(paths, workspace, options, Silent())
-        except NothingUsable:
-            return Ingested((), (), ())
+        return ingest(paths, Workspace(Path(scratch)), options, Silent())
