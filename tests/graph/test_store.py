@@ -87,7 +87,10 @@ def test_an_append_adds_only_what_is_new(
     store: Store, make_run: MakeRun, make_table: MakeTable
 ) -> None:
     store.append(3, make_run(3))
-    hosts = [{"id": 35500, "run_id": 3, "name": "renamed"}, {"id": 35599, "run_id": 3}]
+    hosts: list[dict[str, object]] = [
+        {"id": 35500, "run_id": 3, "name": "renamed"},
+        {"id": 35599, "run_id": 3},
+    ]
     store.append(3, {"Host": make_table("Host", hosts + hosts[1:])})
     found = store.query("MATCH (h:Host) RETURN h.id AS id, h.name AS name ORDER BY id").to_pylist()
     assert [(row["id"], row["name"]) for row in found] == [
@@ -182,9 +185,11 @@ def test_a_tree_88_deep_is_walked(store: Store, to_files: ToFiles, make_table: M
 
 def test_relations_are_told_apart_by_their_key(store: Store, make_table: MakeTable) -> None:
     ranks = [{"id": i, "run_id": 1, "rank": i} for i in (0, 1)]
-    talk = [{"src": 0, "dst": 1, "group_name": g, "op": op, "count": 1}
+    talk: list[dict[str, object]] = [{"src": 0, "dst": 1, "group_name": g, "op": op, "count": 1}
             for g in ("tp", "") for op in ("all_reduce", "send")]  # fmt: skip
-    more = [{"src": 0, "dst": 1, "group_name": "tp", "op": "send", "count": 9}]
+    more: list[dict[str, object]] = [
+        {"src": 0, "dst": 1, "group_name": "tp", "op": "send", "count": 9}
+    ]
     name = "TALKED_TO.Rank.Rank"
     store.append(1, {"Rank": make_table("Rank", ranks), name: make_table(name, talk)})
     store.append(1, {name: make_table(name, talk + more)})

@@ -1,0 +1,131 @@
+"""Each named query on the tiny run of `conftest.py`, with the answer worked out by hand."""
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from teller.errors import BadUsage, UnknownName
+from teller.graph import cypher, queries
+from teller.graph.store import Store
+
+MakeRun = Callable[[int], dict[str, pa.Table]]
+ToFiles = Callable[[Mapping[str, pa.Table]], dict[str, list[Path]]]
+Told = list[tuple[object, ...]]
+
+# name: parameters, the columns that are looked at, their rows; run 3 has ids from 30 000
+STORIES: dict[str, tuple[dict[str, object], str, Told]] = {
+    "step_tree": (
+        {"step": 35011}, "id parent_id name dur_ns",
+        [(30110, None, "execute_model", 1_000), (30111, 30110, "linear", 400),
+         (30112, 30111, "cudaLaunchKernel", 100), (30113, 30112, "gemm", 2_500),
+         (30114, 30110, "cudaLaunchKernel", 100), (30115, 30114, "all_reduce", 1_000)],
+    ),
+    "step_spans": (
+        {"step": 35001}, "id lane start_ns own_ns",
+        [(30010, "thread 1", 10_000, 100), (30011, "thread 1", 10_100, 200),
+         (30012, "thread 1", 10_200, 100), (30013, "stream 7", 10_600, 2_000),
+         (30014, "thread 1", 10_700, 100), (30015, "stream 7", 13_000, 1_000)],
+    ),
+    "span_tree": (
+        {"span": 30111}, "id parent_id name",
+        [(30111, 30110, "linear"), (30112, 30111, "cudaLaunchKernel"), (30113, 30112, "gemm")],
+    ),
+    "span_ancestors": (
+        {"span": 30113}, "id distance name",
+        [(30112, 1, "cudaLaunchKernel"), (30111, 2, "linear"), (30110, 3, "execute_model")],
+    ),
+    "launches_of": (
+        {"span": 30110}, "id call_id name excess_ns",
+        [(30113, 30112, "gemm", 500), (30115, 30114, "all_reduce", 0)],
+    ),
+    "slowest_steps": (
+        {"run": 3, "limit": 3}, "id rank step_index dur_ns excess_ns",
+        [(35001, 0, 1, 4_500, 0), (35011, 1, 1, 4_500, 500), (35000, 0, 0, 4_000, 0)],
+    ),
+    "rank_iteration_heat": (
+        {"run": 3}, "step_index rank dur_ns own_ns excess_ns",
+        [(0, 0, 4_000, 2_000, 0), (0, 1, 4_000, 2_000, 0),
+         (1, 0, 4_500, 2_000, 0), (1, 1, 4_500, 2_500, 500)],
+    ),
+    "collective_arrivals": (
+        {"collective": 35201}, "id rank arrival_ns wait_ns arrival_order",
+        [(30015, 0, 13_000, 500, 0), (30115, 1, 13_500, 0, 1)],
+    ),
+    "collective_ranks": (
+        {"collective": 35201}, "rank host seq state",
+        [(0, "node-0", 1, "completed"), (1, "node-1", 1, "completed")],
+    ),
+    "communication_edges": (
+        {"run": 3}, "src_rank dst_rank group_name op count size_bytes transport",
+        [(a, 1 - a, "tp", op, 2, 2 << 20, "assumed ring")
+         for a in (0, 1) for op in ("all_gather", "all_reduce")],
+    ),
+    "last_arrivals": (
+        {"run": 3}, "rank collective_count wait_ns max_skew_ns", [(1, 1, 500, 500)],
+    ),
+    "operators_by_excess": (
+        {"run": 3, "limit": 2}, "operator family span_count dur_ns excess_ns",
+        [("gemm", "gemm", 4, 8_500, 500), ("all_reduce", None, 4, 4_500, 0)],
+    ),
+    "findings": (
+        {"run": 3}, "id class severity culprit excess_ns",
+        [(35800, "slow_rank", "high", "rank 1", 500)],
+    ),
+    "evidence": (
+        {"finding": 35800}, "role kind id rank name",
+        [("cause", "Span", 30113, 1, "gemm"), ("effect", "Step", 35011, 1, None),
+         ("victim", "Rank", 35400, 0, None)],
+    ),
+    "blamed": ({"finding": 35800}, "kind id rank host", [("Rank", 35401, 1, "node-1")]),
+    "inputs": (
+        {"run": 3}, "id path rank event_count used",
+        [(35600, "rank0.json", 0, 14, True), (35601, "rank1.json", 1, 14, True)],
+    ),
+    "remarks": (
+        {"run": 3}, "path place text remedy input_id",
+        [("rank1.json", "byte 9", "cut off", "record again", 35601)],
+    ),
+    "runs": (
+        {}, "id name t0_epoch_ns",
+        [(3, "run 3", 1_780_000_000_000_000_001), (4, "run 4", 1_780_000_000_000_000_001)],
+    ),
+}  # fmt: skip
+
+
+@pytest.fixture
+def two_runs(store: Store, make_run: MakeRun, to_files: ToFiles) -> Store:
+    store.load(3, to_files(make_run(3)))
+    store.load(4, to_files(make_run(4)))
+    return store
+
+
+def test_every_query_tells_its_story(two_runs: Store) -> None:
+    assert sorted(STORIES) == list(queries.names())
+    for name, (params, columns, expected) in STORIES.items():
+        found = queries.run(two_runs, name, **params)
+        assert tuple(found.column_names) == queries.get(name).columns, name
+        rows = found.select(columns.split()).to_pylist()
+        assert [tuple(row.values()) for row in rows] == expected, name
+
+
+def test_every_query_answers_nothing_with_no_rows(store: Store) -> None:
+    for name in queries.names():
+        query = queries.get(name)
+        found = queries.run(store, name, **dict.fromkeys(query.parameters, 1))
+        assert (tuple(found.column_names), found.num_rows) == (query.columns, 0), name
+
+
+@pytest.mark.parametrize("name", queries.names())
+def test_a_query_says_what_it_asks_for(name: str) -> None:
+    query = queries.get(name)
+    assert cypher.parameters(query.text) == set(query.parameters)
+    assert query.purpose.endswith(".")
+
+
+def test_a_wrong_name_or_parameter_is_told(store: Store) -> None:
+    with pytest.raises(UnknownName, match="did you mean step_tree"):
+        queries.text("steptree")
+    with pytest.raises(BadUsage, match="query findings takes run; given: step"):
+        queries.run(store, "findings", step=1)
