@@ -7,7 +7,7 @@ import zlib
 from collections.abc import Iterable, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import Final
+from typing import Final, cast
 
 from isal import igzip, isal_zlib
 
@@ -19,13 +19,8 @@ from teller.ingest.source import Reading, Remark
 FORMAT: Final = "nsys_sqlite"
 
 _GZIP: Final = b"\x1f\x8b"
-_BROKEN: Final[tuple[type[Exception], ...]] = (
-    EOFError,
-    OSError,
-    zlib.error,
-    isal_zlib.IsalError,
-)
-_CHUNK: Final = 1 << 20
+_BROKEN: Final = (EOFError, OSError, zlib.error, cast(type[Exception], isal_zlib.IsalError))
+_CHUNK: Final = 1 << 16
 _LOOK: Final = 8 << 20  # bytes of a gzip file searched for the schema
 _CREATE: Final = re.compile(rb'CREATE TABLE (?:IF NOT EXISTS )?["\[`\']?(\w+)')
 _OTHERS: Final = (

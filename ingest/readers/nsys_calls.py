@@ -8,16 +8,14 @@ from typing import Annotated, Final
 
 import msgspec
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from teller.ingest.readers.nsys_rows import Ints, ints
 from teller.ingest.source import CALLS, Group
 
-Ints = npt.NDArray[np.int64]
-
 _Int64 = Annotated[int, msgspec.Meta(ge=-(1 << 63), le=(1 << 63) - 1)]
-_NESTED: Final = 4  # ranges with a payload that may stand inside each other
+_NESTED: Final = 16  # ranges that may have begun, and ended, since the one around a launch
 
 
 class Payload(msgspec.Struct, frozen=True, gc=False):
@@ -175,37 +173,49 @@ def _world(payloads: list[Payload]) -> tuple[int | None, int | None]:
 
 
 def _launched_in(raw: pa.Table, spans: pa.Table) -> pa.Array | None:
-    """Give the row of the range that each device call was launched in, null where there is none."""
-    told = pc.and_(pc.is_valid(raw["lane"]), pc.greater(pc.binary_length(raw["payload"]), 0))
-    ranges = np.flatnonzero(
-        pc.fill_null(told, False).combine_chunks().to_numpy(zero_copy_only=False)
-    )
-    device = np.flatnonzero(
-        raw["correlation"].combine_chunks().is_valid().to_numpy(zero_copy_only=False)
-    )
+    """Give the row of the range that each device call was launched in, null where there is none.
+
+    A range with a payload goes before one inside it or around it that has none.
+    """
+    ranges = _rows(raw["lane"].is_valid())
+    device = _rows(raw["correlation"].is_valid())
     if not len(ranges) or not len(device):
         return None
-    launch = _launches(spans, raw["correlation"].combine_chunks().take(pa.array(device)))
-    lanes = raw["lane"].combine_chunks().take(pa.array(ranges))
-    start, end = (
-        raw["start"].to_numpy(),
-        pc.fill_null(raw["end"], np.iinfo(np.int64).max).to_numpy(),
-    )
+    launch = _launches(spans, _taken(raw["correlation"], device))
+    lanes = _taken(raw["lane"], ranges)
+    start, end = ints(_one(raw["start"])), ints(_one(raw["end"]), np.iinfo(np.int64).max)
+    said = ints(pc.binary_length(pc.fill_null(_one(raw["payload"]), ""))) > 0
     source = np.full(raw.num_rows, -1)
     for lane in pc.unique(lanes).to_pylist():
-        here = ranges[pc.equal(lanes, lane).to_numpy(zero_copy_only=False)]
+        here = ranges[_rows(pc.equal(lanes, lane))]
         here = here[np.argsort(start[here], kind="stable")]
-        rows = np.flatnonzero(pc.fill_null(pc.equal(launch["lane"], lane), False)
-                              .to_numpy(zero_copy_only=False))  # fmt: skip
-        when = launch["start_ns"].take(pa.array(rows)).to_numpy()
-        source[device[rows]] = _enclosing(when, here, start, end)
+        rows = _rows(pc.equal(launch["lane"], lane))
+        when = ints(launch["start_ns"].take(pa.array(rows)))
+        found = _enclosing(when, here[said[here]], start, end)
+        source[device[rows]] = np.where(found < 0, _enclosing(when, here, start, end), found)
     return pa.array(source, mask=source < 0)
+
+
+def _one(column: pa.ChunkedArray) -> pa.Array:
+    return column.combine_chunks()
+
+
+def _taken(column: pa.ChunkedArray, rows: Ints) -> pa.Array:
+    return _one(column).take(pa.array(rows))
+
+
+def _rows(flags: pa.Array | pa.ChunkedArray) -> Ints:
+    plain = pc.fill_null(flags, False)
+    return np.flatnonzero(plain.to_numpy(zero_copy_only=False) if isinstance(plain, pa.Array)
+                          else plain.to_numpy())  # fmt: skip
 
 
 def _enclosing(when: Ints, ranges: Ints, start: Ints, end: Ints) -> Ints:
     """Give the innermost range around each moment, -1 where there is none; `ranges` by start."""
-    at = np.searchsorted(start[ranges], when, "right") - 1
     found = np.full(len(when), -1)
+    if not len(ranges):
+        return found
+    at = np.searchsorted(start[ranges], when, "right") - 1
     for up in range(_NESTED):
         candidate = ranges[np.maximum(at - up, 0)]
         around = (found < 0) & (at >= up) & (end[candidate] >= when)

@@ -87,7 +87,7 @@ def _add(
 def _ran(table: str, batch: pa.RecordBatch, spans: Collected) -> Flags:
     """Tell the rows that ran on a device from records without substance."""
     device = ints(batch["deviceId"])
-    empty = (ints(batch["start"]) == 0) & (ints(batch["end"]) == 0)
+    empty = (ints(batch["start"], -1) == 0) & (ints(batch["end"]) == 0)
     nowhere: Flags = (device < 0) | (device >= _NO_DEVICE) | empty
     if nowhere.any():
         spans.mended[table]["without a device or times"] += int(nowhere.sum())

@@ -28,7 +28,7 @@ def reading(tables: Tables, form: str) -> Reading:
         remarks.append(nsys_remarks.nothing_used(tables))
     remarks += [*export.remarks, *nsys_remarks.mended(tables.path, events)]
     remarks += nsys_remarks.diagnostics(tables)
-    return Reading(tuple(sources), (*tables.remarks, *remarks))
+    return Reading(tuple(sources), tuple(dict.fromkeys((*tables.remarks, *remarks))))
 
 
 def _source(

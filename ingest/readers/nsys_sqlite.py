@@ -23,9 +23,15 @@ from teller.ingest.readers.nsys_tables import (
 from teller.ingest.source import Remark
 
 MAGIC: Final = b"SQLite format 3\x00"
+BAD: Final = (AdbcError, pa.ArrowException, OSError)  # what the driver says of bad content
 _HEADER: Final = 100
 _MANY_IDS: Final = 20_000
 _IN_ONE: Final = 2_000
+# As it stands; then with all values cast to the wanted types; then in ever smaller steps, since a
+# batch in which the file is damaged is lost as a whole.
+_ATTEMPTS: Final = (
+    (False, BATCH_ROWS), (True, BATCH_ROWS), (True, 4096), (True, 256), (True, 16),
+)  # fmt: skip
 _BATCH_OPTION: Final = "adbc.sqlite.query.batch_rows"
 
 
@@ -59,7 +65,7 @@ class SqliteTables:
             return False
         try:
             found = self._run(f'SELECT 1 FROM "{table}" WHERE {" OR ".join(have)} LIMIT 1')
-        except AdbcError:
+        except BAD:
             return True
         return bool(found.num_rows)
 
@@ -68,16 +74,14 @@ class SqliteTables:
         if not self.columns(table):
             return
         given = 0
-        for cast in (False, True):
-            query = self._select(table, columns, cast) + (
-                f" LIMIT -1 OFFSET {given}" if given else ""
-            )
+        for cast, size in _ATTEMPTS:
+            query = self._select(table, columns, cast) + f" LIMIT -1 OFFSET {given}"
             try:
-                for batch in self._stream(query):
+                for batch in self._stream(query, size):
                     rows = typed(batch, columns)
                     given += rows.num_rows
                     yield rows
-            except (AdbcError, pa.ArrowInvalid) as err:
+            except BAD as err:
                 problem = err
             else:
                 return
@@ -105,7 +109,7 @@ class SqliteTables:
         try:
             for batch in self._stream(query):
                 yield typed(batch, ("id", "value"))
-        except (AdbcError, pa.ArrowInvalid) as err:
+        except BAD as err:
             if not any(r.place == f"table {NEEDED}" for r in self.remarks):
                 self.remarks.append(self._damage(NEEDED, None, err))
 
@@ -128,9 +132,9 @@ class SqliteTables:
             said.append(f'{f"ifnull({value},{_EMPTY})" if text else value} AS "{column}"')
         return f'SELECT {", ".join(said) or "0 AS nothing"} FROM "{table}"'
 
-    def _stream(self, query: str) -> Iterator[pa.RecordBatch]:
+    def _stream(self, query: str, size: int = BATCH_ROWS) -> Iterator[pa.RecordBatch]:
         with closing(self._database.cursor()) as cursor:
-            cursor.adbc_statement.set_options(**{_BATCH_OPTION: str(BATCH_ROWS)})
+            cursor.adbc_statement.set_options(**{_BATCH_OPTION: str(size)})
             cursor.execute(query)
             with cursor.fetch_record_batch() as reader:
                 yield from reader
@@ -155,8 +159,8 @@ class SqliteTables:
             return {}
 
     def _damage(self, table: str, rows: int | None, err: Exception) -> Remark:
-        kept = "" if rows is None else f"; the {rows} rows before that are used"
-        why = re.sub(r"\s+", " ", str(err)).strip()
+        kept = f"; the {rows} rows before that are used" if rows else ""
+        why = re.sub(r"^.*query: |\s+$", "", " ".join(str(err).split()))
         return Remark(
             self.path, f"table {table}", f"cannot be read to its end: {why}{kept}",
             "export the report again",
@@ -205,7 +209,9 @@ def size_remark(path: Path, file: Path) -> Remark | None:
     expected = int.from_bytes(header[28:32], "big") * (1 << 16 if page == 1 else page)
     if size >= expected and len(header) == _HEADER:
         return None
+    whole = f"{size} bytes of {expected}"
+    what = whole if len(header) == _HEADER else f"it ends inside its header of {_HEADER} bytes"
     return Remark(
-        str(path), f"byte {size}", f"the file is cut: {size} bytes of {expected}",
+        str(path), f"byte {size}", f"the file is cut: {what}",
         "copy or export it again; what could be read is used",
     )  # fmt: skip
