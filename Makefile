@@ -13,7 +13,9 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 .DEFAULT_GOAL := help
 
 demo: $(VENV)/.core  ## diagnose the recorded run that comes with the code
+	@rm -f .teller-demo/demo-report.html
 	@$(BIN)/teller demo --workspace .teller-demo || test $$? -eq 1 # 1: a fault was found
+	@test -s .teller-demo/demo-report.html # a crash of Python ends with 1 too, but without a report
 
 test: $(VENV)/.tools  ## run the tests
 	$(BIN)/pytest -n 2

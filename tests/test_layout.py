@@ -20,7 +20,7 @@ HEAVY = ("torch", "streamlit", "sentence_transformers", "torch_geometric", "neo4
 
 FILES = sorted(
     path.relative_to(ROOT).as_posix()
-    for folder in (*LINKS, "src/teller", "bench", "tests")
+    for folder in (*LINKS, "src/teller", "bench")
     for where, _, names in os.walk(ROOT / folder)
     for path in (Path(where, name) for name in names)
     if path.suffix == ".py"

@@ -46,6 +46,9 @@ PYTHON
 "$work/venv/bin/teller" rules list >rules.txt
 test -s rules.txt
 status=0
-"$work/venv/bin/teller" demo --workspace "$work/workspace" || status=$?
+"$work/venv/bin/teller" demo --workspace "$work/workspace" >demo.txt || status=$?
+cat demo.txt
 test "$status" -eq 1 # the demo run has a fault
+grep -qF layers.2.self_attn.o_proj demo.txt
+test -s "$work/workspace/demo-report.html"
 echo "the wheel works: $(wc -l <rules.txt) lines of rules, demo diagnosed"
