@@ -3,11 +3,14 @@
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
+from importlib import resources
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
 import typer
 
@@ -159,3 +162,128 @@ def test_rules_are_listed_with_what_they_claim(capsys: Capture) -> None:
         shown = capsys.readouterr().out
         assert shown.startswith(f"{rule['id']}: claims {rule['class']}")
         assert re.search(r"\bMATCH\b", shown)
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Give a workspace in which the demo was diagnosed."""
+    folder = tmp_path_factory.mktemp("teller") / "workspace"
+    done = subprocess.run(
+        [*TELLER, "demo", "--workspace", str(folder)], capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, "Traceback" in done.stderr) == (1, False), done.stderr
+    assert done.stdout.startswith("Fault found: ")
+    assert f"report: {folder / 'demo-report.html'}" in done.stdout
+    return folder
+
+
+@pytest.fixture(scope="module")
+def truth() -> dict[str, object]:
+    """Give the culprit that was planted in the demo run."""
+    text = resources.files("teller").joinpath("demo", "run.truth.json").read_text()
+    episode: dict[str, object] = json.loads(text)["episodes"][0]
+    return episode
+
+
+@pytest.mark.slow
+def test_the_demo_page_names_the_culprit(
+    place: Path, truth: dict[str, dict[str, list[str]]]
+) -> None:
+    page = (place / "demo-report.html").read_text()
+    assert truth["culprit"]["operators"][0] in page
+    assert page.count("<svg ") == 3
+
+
+@pytest.mark.slow
+def test_json_stands_alone_on_stdout(place: Path, tmp_path: Path) -> None:
+    run = resources.files("teller") / "demo" / "run"
+    words = ["diagnose", str(run), "--workspace", str(place), "--format", "json"]
+    steps = tmp_path / "steps.parquet"
+    done = subprocess.run(
+        [*TELLER, *words, "--steps", str(steps)], capture_output=True, text=True, check=False
+    )
+    said = json.loads(done.stdout)
+    assert (done.returncode, said["schema"], said["verdict"]) == (1, "teller.diagnosis/1", "fault")
+    assert pq.read_metadata(steps).num_rows == sum(r["steps"] * 2 for r in said["runs"])
+    assert done.stderr == f"steps: {steps}\n"
+
+
+@pytest.mark.slow
+def test_a_stored_run_can_be_listed_shown_and_reported(
+    place: Path, tmp_path: Path, capsys: Capture
+) -> None:
+    at = ["--workspace", str(place)]
+    assert cli.main(["runs", "list", "--format", "json", *at]) == 0
+    [run] = json.loads(capsys.readouterr().out)
+    assert cli.main(["runs", "show", run["id"], *at]) == 0
+    assert "rank1.nsys.sqlite.gz" in capsys.readouterr().out
+    page = tmp_path / "page.html"
+    assert cli.main(["report", "--run", run["name"], "-o", str(page), *at]) == 0
+    assert page.read_text().startswith("<!doctype html>")
+    assert capsys.readouterr() == ("", f"html: {page}\n")
+    assert cli.main(["report", "--run", "other", *at]) == 2
+    assert "no run 'other'" in capsys.readouterr().err
+
+
+@pytest.mark.slow
+def test_a_query_gives_ids_to_the_last_digit(place: Path, tmp_path: Path, capsys: Capture) -> None:
+    at = ["--workspace", str(place), "--quiet"]
+    text = "MATCH (s:Step) WHERE s.run_id = $run AND s.rank = $rank RETURN s.id AS id ORDER BY id"
+    found = {}
+    for format in ("table", "json", "csv", "parquet"):
+        file = tmp_path / f"out.{format}"
+        words = ["query", text, "--param", "rank=1", "--format", format, "-o", str(file), *at]
+        assert cli.main(words) == 0
+        found[format] = file
+    ids = [str(i) for i in pq.read_table(found["parquet"])["id"].to_pylist()]
+    assert len(ids) > 100
+    assert max(map(int, ids)) > 1 << 53
+    assert [row["id"] for row in json.loads(found["json"].read_text())] == ids
+    assert found["csv"].read_text().split()[1:] == ids
+    assert found["table"].read_text().split()[1:] == ids
+    assert cli.main(["query", "MATCH (n:Nothing) RETURN n", *at]) == 2
+    assert capsys.readouterr().err.startswith("teller: ")
+
+
+@pytest.mark.slow
+def test_a_run_can_be_exported_and_removed(place: Path, tmp_path: Path, capsys: Capture) -> None:
+    copy = tmp_path / "copy"
+    shutil.copytree(place, copy)
+    at = ["--workspace", str(copy)]
+    trace, table = tmp_path / "run.json", tmp_path / "child.parquet"
+    cut = ["--steps", "200:201", "--rank", "1"]
+    assert cli.main(["export", "--perfetto", str(trace), *cut, *at]) == 0
+    slices = [e for e in json.loads(trace.read_text())["traceEvents"] if e["ph"] == "X"]
+    assert {e["args"]["step_index"] for e in slices if e["pid"] == 1} == {200, 201}
+    words = ["export", "--table", "CHILD", "--format", "parquet", "-o", str(table), *at]
+    assert cli.main(words) == 0
+    assert pq.read_metadata(table).num_rows > 1_000
+    assert cli.main(["runs", "list", *at]) == 0
+    name = capsys.readouterr().out.splitlines()[1].split()[0]
+    assert cli.main(["runs", "rm", name, "--yes", *at]) == 0
+    assert cli.main(["report", *at]) == 2
+    assert "holds no run yet" in capsys.readouterr().err
+
+
+@pytest.mark.slow
+def test_the_doctor_looks_and_stores_nothing(tmp_path: Path, capsys: Capture) -> None:
+    run = resources.files("teller") / "demo" / "run"
+    folder = tmp_path / "workspace"
+    words = ["doctor", str(run), "--workspace", str(folder), "--format", "json"]
+    assert cli.main(words) == 0
+    said = json.loads(capsys.readouterr().out)
+    assert [i["rank"] for i in said["inputs"] if i["kind"] == "nsys_sqlite"] == [0, 1]
+    assert said["environment"]["runs stored"] == "0"
+    assert said["next"][-1] == "teller diagnose with the same paths"
+    assert not folder.exists()
+
+
+def test_a_folder_without_traces_is_exit_code_2_and_says_so(
+    tmp_path: Path, capsys: Capture
+) -> None:
+    (tmp_path / "notes.txt").write_text("nothing to see")
+    words = ["diagnose", str(tmp_path / "notes.txt"), "--workspace", str(tmp_path / "w")]
+    assert cli.main(words) == 2
+    captured = capsys.readouterr()
+    assert "Not visible in this recording" in captured.out
+    assert "Traceback" not in captured.err

@@ -8,17 +8,21 @@ from rich.table import Table
 
 from teller.graph.finding import InputSummary, Quality, RunSummary
 from teller.ui import phrase
+from teller.ui.tables import as_text
 from teller.ui.text import inputs, plain_table, remarks, word
 
 
 def what_was_read(
     found: Sequence[RunSummary], files: Sequence[InputSummary], quality: tuple[Quality, ...],
-    *, each: bool = False,
+    others: Sequence[str] = (), *, each: bool = False,
 ) -> Iterator[RenderableType]:  # fmt: skip
     """Give runs, then inputs by kind (with `each`: one by one), then what was wrong."""
     yield runs(found)
     yield ""
     yield each_input(files) if each else inputs(files)
+    if others:
+        count = phrase.counted(len(others), "other file is", "other files are")
+        yield word(f"{count} no input: {phrase.some(sorted(others), 8)}", "dim")
     if quality:
         yield ""
         yield from remarks(quality)
@@ -51,9 +55,5 @@ def rows(found: pa.Table) -> Table:
     """Give a table of the graph, each value to the last digit."""
     table = plain_table(*found.column_names)
     for row in zip(*(column.to_pylist() for column in found.columns), strict=True):
-        table.add_row(*(word(_value(value)) for value in row))
+        table.add_row(*(word(as_text(value)) for value in row))
     return table
-
-
-def _value(value: object) -> str:
-    return "" if value is None else str(value)

@@ -154,6 +154,14 @@ def cost(finding: Finding) -> str:
     return ", ".join(found) or "no time lost that can be seen"
 
 
+def measure(name: str, value: float) -> str:
+    """Give a named figure in the unit that its name ends in: "excess 1.2 s", "ratio 2.9"."""
+    stem, _, unit = name.rpartition("_")
+    how = {"ns": duration, "bytes": size}.get(unit) if stem else None
+    said = how(value) if how else figures(value)
+    return f"{(stem if how else name).replace('_', ' ')} {said}"
+
+
 def voices(finding: Finding) -> str:
     """Give who says so and how surely: "rules 0.90 · numeric 0.97"."""
     return " · ".join(f"{name} {value:.2f}" for name, value in finding.voices.items())

@@ -46,7 +46,7 @@ def render(diagnosis: Diagnosis, sights: Mapping[int, RunSight]) -> str:
     page.filters.update(
         visible=phrase.visible, duration=phrase.duration, share=phrase.share, steps=phrase.steps,
         cost=phrase.cost, who=phrase.who, parts=phrase.parts, ranges=phrase.ranges,
-        extent=phrase.extent, figures=phrase.figures, voices=phrase.voices, clock=phrase.clock,
+        extent=phrase.extent, measure=phrase.measure, voices=phrase.voices, clock=phrase.clock,
         counted=phrase.counted,
     )  # fmt: skip
     source = resources.files("teller.ui").joinpath("report.html").read_text(encoding="utf-8")
@@ -87,7 +87,7 @@ def _step_picture(run: RunSummary, sight: RunSight) -> Picture:
 
     assert sight.step is not None
     seen = tree.boxes(sight.step.spans)
-    short = f" {phrase.counted(seen.left_out, 'span')} too short to see are left out."
+    short = f" {phrase.counted(seen.left_out, 'span is', 'spans are')} too short to be seen."
     return Picture(
         f"Inside step {sight.step.step_index:,} of rank {sight.step.rank}",
         Markup(tree.draw(sight.step.spans, f"tree{run.id}")),

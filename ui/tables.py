@@ -11,6 +11,7 @@ import pyarrow.parquet as pq
 
 _ROWS: Final = 50_000  # a batch: what is held as Python objects at a time
 _EXACT: Final = 1 << 53
+_ENGINE: Final = frozenset({"_ID", "_LABEL", "_SRC", "_DST"})  # of a node or relation that is whole
 _IDS: Final = frozenset({"id", "src", "dst", "run"})
 
 
@@ -24,7 +25,7 @@ def write_csv(found: pa.Table, file: IO[str]) -> None:
     flat = found
     for place, field in enumerate(found.schema):
         if pa.types.is_nested(field.type):
-            texts = [msgspec.json.encode(v).decode() for v in found.column(place).to_pylist()]
+            texts = [None if v is None else as_text(v) for v in found.column(place).to_pylist()]
             flat = flat.set_column(place, field.name, pa.array(texts, pa.string()))
     head = True
     for batch in flat.to_batches(_ROWS) or [pa.RecordBatch.from_pylist([], schema=flat.schema)]:
@@ -67,11 +68,20 @@ def _needs_text(name: str, column: pa.ChunkedArray) -> bool:
     return low is not None and max(-low, high) > _EXACT
 
 
+def as_text(value: object) -> str:
+    """Give a value for a cell: a node, a list or a map as JSON, nothing for null."""
+    if isinstance(value, dict | list):
+        return msgspec.json.encode(_spelt(value)).decode()
+    return "" if value is None else str(value)
+
+
 def _spelt(value: object) -> object:
-    """Give a value with the ids inside nodes and lists as strings."""
+    """Give a value with the ids inside as strings, and without the engine's own names."""
     if isinstance(value, dict):
         return {
-            key: str(inner) if _is_id(key, inner) else _spelt(inner) for key, inner in value.items()
+            key: str(inner) if _is_id(key, inner) else _spelt(inner)
+            for key, inner in value.items()
+            if key not in _ENGINE
         }
     if isinstance(value, list):
         return [_spelt(inner) for inner in value]

@@ -40,7 +40,7 @@ def test_without_excess_durations_are_drawn_and_gaps_stay_empty() -> None:
     })  # fmt: skip
     cells = heat.grid(rows)
     assert cells.what == "duration of the step"
-    assert np.array_equal(cells.cells, [[5, 6], [np.nan, 7]], equal_nan=True)
+    assert np.array_equal(cells.cells, np.array([[5, 6], [np.nan, 7]]), equal_nan=True)
     assert "<svg" in heat.draw(rows, [], {}, "h")
 
 

@@ -29,7 +29,9 @@ def test_ids_in_json_are_strings_and_small_numbers_are_not() -> None:
 
 
 def test_ids_inside_nodes_are_strings_too() -> None:
-    table = pa.table({"n": [{"id": 5, "rank": 1, "way": [BIG, 2]}], "text": ['a\nb,"c"']})
+    table = pa.table(
+        {"n": [{"_LABEL": "Step", "id": 5, "rank": 1, "way": [BIG, 2]}], "text": ['a\nb,"c"']}
+    )
     assert _json(table) == [{"n": {"id": "5", "rank": 1, "way": [str(BIG), 2]}, "text": 'a\nb,"c"'}]
 
 
@@ -46,7 +48,7 @@ def test_csv_gives_back_what_the_table_holds() -> None:
     file = io.StringIO()
     tables.write_csv(table, file)
     rows = list(csv.DictReader(io.StringIO(file.getvalue())))
-    assert rows[0] == {"id": str(BIG), "text": 'a "b",\nc', "list": f"[1,{BIG}]"}
+    assert rows[0] == {"id": str(BIG), "text": 'a "b",\nc', "list": f'[1,"{BIG}"]'}
     assert rows[1]["id"] == "2"
 
 

@@ -43,7 +43,7 @@ def grid(rows: pa.Table) -> Grid:
     steps, column = np.unique(step, return_inverse=True)
     duration = _filled(rows, "dur_ns", row, column, (len(ranks), len(steps)))
     excess = _filled(rows, "excess_ns", row, column, (len(ranks), len(steps)))
-    has_excess = bool(np.nansum(excess) > 0)
+    has_excess = bool((np.nan_to_num(excess) > 0).any())
     values = np.maximum(excess, 0) if has_excess else duration
     per_row, per_column = -(-len(ranks) // _ROWS), -(-len(steps) // _COLUMNS)
     lost = _binned(np.nansum(values, axis=1, keepdims=True), per_row, 1)

@@ -32,17 +32,17 @@ def demo(
     from teller import pipeline
     from teller.ui import judgement, progress
 
-    place = options.workspace_at(workspace, store)
     recording = resources.files("teller") / "demo" / "run"
     if not recording.is_dir():
         raise BadUsage("the demo run is not in this installation; install teller again")
+    place = options.workspace_at(workspace, store)
     with (
         resources.as_file(recording) as folder,
         progress.shown_on(sys.stderr, quiet=quiet) as bars,
     ):
         found = pipeline.diagnose([folder], place, pipeline.Options(fail_on=fail_on), bars)
     diagnose.show(found, place, "text", None)
-    page = place.root / REPORT
+    page = place.folder / REPORT
     diagnose.show(found, place, "html", page)
     sys.stdout.write(f"\nreport: {page}\n")
     out.note("next: open the report in a browser, or teller diagnose YOUR_FOLDER", quiet=quiet)

@@ -61,11 +61,11 @@ def diagnose(
     from teller.ui import judgement, progress
 
     chosen = format or (_FORMATS.get(output.suffix.lower()) if output else None) or "text"
-    place = options.workspace_at(workspace, store)
     wanted = pipeline.Options(
         rank_regex=rank_regex, host_regex=host_regex, deployment=deployment, baseline=baseline,
         rules_dir=rules, fail_on=fail_on,
     )  # fmt: skip
+    place = options.workspace_at(workspace, store)
     with progress.shown_on(sys.stderr, quiet=quiet) as bars:
         found = pipeline.diagnose(paths, place, wanted, bars)
     if steps is not None:
@@ -97,6 +97,8 @@ def _rendered(found: "Diagnosis", place: "Workspace", format: Format) -> str:
         return markdown.render(found)
     from teller.ui import report, sights
 
+    if not found.runs:
+        return report.render(found, {})
     with place.reader() as graph:
         return report.render(found, sights.gather(graph, found))
 

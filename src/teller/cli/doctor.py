@@ -69,7 +69,8 @@ def _show(got: "Ingested | None", machine: dict[str, str], advice: list[str]) ->
 
     screen = text.console(sys.stdout, wide=True)
     if got is not None:
-        text.show(screen, listing.what_was_read(got.runs, got.inputs, got.data_quality, each=True))
+        read = listing.what_was_read(got.runs, got.inputs, got.data_quality, got.others, each=True)
+        text.show(screen, read)
         screen.print()
     table = text.plain_table("Environment", "")
     for name, value in machine.items():
@@ -85,15 +86,14 @@ def _machine(place: "Workspace") -> Iterator[tuple[str, str]]:
     for name in _LIBRARIES:
         yield name, metadata.version(name)
     yield "processors", str(os.cpu_count() or "unknown")
-    yield "workspace", str(place.root)
-    yield "free space there", phrase.size(shutil.disk_usage(place.root).free)
+    yield "workspace", str(place.folder)
+    yield "free space there", phrase.size(_free(place))
     yield "runs stored", f"{len(place.archive.runs()):,}"
 
 
 def _advice(got: "Ingested | None", place: "Workspace") -> Iterator[str]:
-    free = shutil.disk_usage(place.root).free
-    if free < _LITTLE_SPACE:
-        yield f"make room: the workspace {place.root} has little space left"
+    if _free(place) < _LITTLE_SPACE:
+        yield f"make room: the workspace {place.folder} has little space left"
     if got is None:
         yield "teller doctor PATH looks into recordings; teller demo shows a diagnosis"
         return
@@ -110,3 +110,9 @@ def _advice(got: "Ingested | None", place: "Workspace") -> Iterator[str]:
         if not run.steps:
             yield f"{run.name}: no steps seen yet; annotate steps (NVTX or ProfilerStep) for more"
     yield "teller diagnose with the same paths"
+
+
+def _free(place: "Workspace") -> int:
+    """Give the free bytes where the workspace is, or will be."""
+    there = next(folder for folder in (place.folder, *place.folder.parents) if folder.exists())
+    return shutil.disk_usage(there).free

@@ -92,7 +92,7 @@ def _trace(
     with place.reader() as graph:
         found = stored.diagnosis(graph, entry.run_id)
     with TemporaryDirectory(prefix="teller-") as folder, out.replacing(file) as scratch:
-        tables = project(place.archive.folder(entry.run_id), Path(folder))
+        tables = project(place.archive.folder_of(entry.run_id), Path(folder))
         perfetto.write(tables, found, wanted, scratch, packed=file.suffix == ".gz")
 
 

@@ -34,8 +34,8 @@ def ingest(
     from teller import pipeline
     from teller.ui import progress
 
-    place = options.workspace_at(workspace, store)
     wanted = pipeline.Options(rank_regex=rank_regex, host_regex=host_regex, deployment=deployment)
+    place = options.workspace_at(workspace, store)
     with progress.shown_on(sys.stderr, quiet=quiet) as bars:
         got = pipeline.ingest(paths, place, wanted, bars)
     if format == "json":
@@ -43,10 +43,10 @@ def ingest(
     else:
         from teller.ui import listing, text
 
-        found = listing.what_was_read(got.runs, got.inputs, got.data_quality)
+        found = listing.what_was_read(got.runs, got.inputs, got.data_quality, got.others)
         text.show(text.console(sys.stdout, wide=True), found)
         out.note("next: teller diagnose with the same paths", quiet=quiet)
-    return 0
+    return 0 if got.runs else 2
 
 
 def envelope(got: "Ingested") -> dict[str, Any]:
@@ -55,4 +55,5 @@ def envelope(got: "Ingested") -> dict[str, Any]:
         "runs": [run.to_json() for run in got.runs],
         "inputs": [asdict(item) for item in got.inputs],
         "data_quality": [asdict(remark) for remark in got.data_quality],
+        "others": list(got.others),
     }

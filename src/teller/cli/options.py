@@ -79,21 +79,22 @@ Out = Annotated[
 ]  # fmt: skip
 
 
-def workspace_at(folder: Path | None, store: str) -> "Workspace":
-    """Give the workspace that the flags name."""
+def workspace_at(folder: Path | None, store: str, *, write: bool = False) -> "Workspace":
+    """Give the workspace that the flags name; with `write` this process is its only writer."""
     if store != "embedded":
         raise BadUsage(
             f"--store {store}: no such store here; leave it out, or give --store embedded "
             "and choose the place by --workspace"
         )
-    from teller.graph.workspace import Workspace
+    from teller.graph.project import project
+    from teller.graph.workspace import Workspace, default_folder
 
-    return Workspace.open(folder)
+    return Workspace(default_folder(folder), write=write, project=project)
 
 
 def run_named(workspace: "Workspace", name: str) -> "RunEntry":
     """Give the stored run of that id or name, the latest of several; the latest of all for ''."""
-    entries = sorted(workspace.archive.runs(), key=lambda entry: entry.created_epoch_ns)
+    entries = workspace.archive.runs()
     if not entries:
         raise BadUsage("the workspace holds no run yet; teller ingest PATH puts one in")
     if not name:

@@ -2,7 +2,7 @@
 
 import sys
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -50,11 +50,15 @@ def query(
     """
     if format == "parquet" and output is None:
         raise BadUsage("--format parquet needs -o FILE: a terminal cannot show it")
+    from teller.graph.cypher import parameters
+
     text = sys.stdin.read() if cypher == "-" else cypher
     params = dict(map(parsed, param or ()))
     place = options.workspace_at(workspace, store)
-    if run or "$run" in text:
+    if "run" in parameters(text):
         params.setdefault("run", options.run_named(place, run).run_id)
+    elif run:
+        raise BadUsage("--run is given, but the query does not ask for $run")
     with place.reader() as graph:
         found = graph.query(text, params)
     write_table(found, format, output, quiet=quiet)
@@ -75,26 +79,23 @@ def parsed(given: str) -> tuple[str, Any]:
 
 
 def write_table(found: "pa.Table", format: str, output: Path | None, *, quiet: bool) -> None:
-    """Write a table in one of the formats."""
-    from teller.ui import listing, tables, text
+    """Write a table in one of the formats, and note how many rows it has."""
+    from teller.ui import listing, phrase, tables, text
 
+    said = phrase.counted(found.num_rows, "row")
     if format == "parquet" and output is not None:
         with out.replacing(output) as scratch:
             tables.write_parquet(found, scratch)
-        return
-    with out.destination(output) as file:
-        if format == "csv":
-            tables.write_csv(found, file)
-        elif format == "json":
-            tables.write_json(found, file)
-        else:
-            screen = text.console(file, wide=True)
-            text.show(screen, [listing.rows(found.slice(0, _SCREENFUL))])
-            _count(found.num_rows, file, quiet=quiet)
-
-
-def _count(rows: int, file: IO[str], *, quiet: bool) -> None:
-    from teller.ui.phrase import counted
-
-    shown = f"; the first {_SCREENFUL:,} are shown, --format csv has all"
-    out.note(counted(rows, "row") + (shown if rows > _SCREENFUL else ""), quiet=quiet)
+    else:
+        with out.destination(output) as file:
+            if format == "csv":
+                tables.write_csv(found, file)
+            elif format == "json":
+                tables.write_json(found, file)
+            else:
+                rows = listing.rows(found.slice(0, _SCREENFUL))
+                text.show(text.console(file, wide=True), [rows])
+                if found.num_rows > _SCREENFUL:
+                    said += f"; the first {_SCREENFUL:,} are shown, --format csv has all"
+    if output is not None or format == "table":
+        out.note(f"{said} in {output}" if output else said, quiet=quiet)

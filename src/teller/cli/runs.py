@@ -33,7 +33,7 @@ def list_runs(
     from teller.ui import phrase, text
 
     place = options.workspace_at(workspace, store)
-    entries = sorted(place.archive.runs(), key=lambda entry: -entry.created_epoch_ns)
+    entries = place.archive.runs()[::-1]
     if format == "json":
         said = [
             {"id": str(e.run_id), "name": e.name, "deployment": e.deployment,
@@ -86,12 +86,12 @@ def remove_run(
     quiet: options.Quiet = False,
 ) -> int:
     """Remove a run and its findings from the workspace; the recorded files stay."""
-    place = options.workspace_at(workspace, store)
-    entry = options.run_named(place, run)
+    entry = options.run_named(options.workspace_at(workspace, store), run)
     if not yes:
         if not sys.stdin.isatty():
             raise BadUsage(f"to remove {entry.name} without being asked, add --yes")
         typer.confirm(f"Remove {entry.name} and its findings?", abort=True, err=True)
-    place.remove(entry.run_id)
+    with options.workspace_at(workspace, store, write=True) as place:
+        place.remove(entry.run_id)
     out.note(f"removed {entry.name}", quiet=quiet)
     return 0
