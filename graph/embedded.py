@@ -72,12 +72,14 @@ class EmbeddedStore:
         with self._transaction() as connection:
             bulk.load(connection, run_id, parts)
 
-    def append(self, run_id: int, tables: Mapping[str, pa.Table]) -> None:
+    def append(
+        self, run_id: int, tables: Mapping[str, pa.Table], *, skip_lost: bool = False
+    ) -> None:
         """Add the rows that are not there yet; all of them or none."""
         fitted = small.fitted(run_id, tables)
         with self._transaction() as connection:
             for table, rows in fitted:
-                small.add(connection, table, rows)
+                small.add(connection, table, rows, skip_lost=skip_lost)
 
     def update(self, label: str, table: pa.Table) -> None:
         """Set the given columns of the nodes whose `id` is there; other ids are passed over."""
@@ -85,12 +87,9 @@ class EmbeddedStore:
             small.change(connection, table_of(label), table)
 
     def remove(self, label: str, ids: Sequence[int]) -> None:
-        """Remove nodes with their relations; ids that are not there are passed over."""
-        name = table_of(label).name
+        """Remove these nodes with their relations; ids that are not there are passed over."""
         with self._transaction() as connection:
-            if ids:
-                text = f"MATCH (n:{name}) WHERE n.id IN $ids DETACH DELETE n"
-                connection.execute(text, {"ids": list(ids)})
+            small.remove(connection, table_of(label), ids)
 
     def drop(self, run_id: int) -> None:
         """Remove a run with all its relations; cut short, it can be done again.

@@ -4,7 +4,7 @@ A column that is null in all rows of a batch stays out of the statement: the eng
 text, and refuses it where a number should be.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 import ladybug
@@ -37,13 +37,24 @@ def fitted(run_id: int, tables: Mapping[str, pa.Table]) -> Fitted:
     return found
 
 
-def add(connection: ladybug.Connection, table: GraphTable, rows: pa.Table) -> None:
+def add(
+    connection: ladybug.Connection, table: GraphTable, rows: pa.Table, *, skip_lost: bool
+) -> None:
     """Write the rows of one table that are not there yet."""
     if isinstance(table.kind, Node):
         for batch in _batches(_new(connection, table.name, rows)):
             _send(connection, cypher.create_nodes(table.kind, _said(batch)), batch)
     else:
-        _merge(connection, table, table.kind, rows)
+        _merge(connection, table, table.kind, rows, skip_lost)
+
+
+def remove(connection: ladybug.Connection, table: GraphTable, ids: Sequence[int]) -> None:
+    """Remove nodes with their relations."""
+    if not isinstance(table.kind, Node):
+        raise SchemaMismatch(f"{table.name}: only nodes are removed by id")
+    text = f"UNWIND $ids AS i MATCH (n:{table.name} {{id: i}}) DETACH DELETE n"
+    for start in range(0, len(ids), BATCH):
+        connection.execute(text, {"ids": list(ids[start : start + BATCH])})
 
 
 def change(connection: ladybug.Connection, table: GraphTable, rows: pa.Table) -> None:
@@ -56,11 +67,16 @@ def change(connection: ladybug.Connection, table: GraphTable, rows: pa.Table) ->
 
 
 def _merge(
-    connection: ladybug.Connection, table: GraphTable, relation: Relation, rows: pa.Table
+    connection: ladybug.Connection,
+    table: GraphTable,
+    relation: Relation,
+    rows: pa.Table,
+    skip_lost: bool,
 ) -> None:
     for batch in _batches(rows):
         text = cypher.merge_relations(relation, table.src, table.dst, _said(batch))
-        if _send(connection, f"{text} RETURN count(*)", batch) != batch.num_rows:
+        came = _send(connection, f"{text} RETURN count(*)", batch)
+        if came != batch.num_rows and not skip_lost:
             _name_lost(connection, table, batch)
 
 

@@ -43,14 +43,19 @@ class Store(Protocol):
     def load(self, run_id: int, files: Mapping[str, Sequence[Path]]) -> None:
         """Load a whole run that is not there yet, from Parquet files by table name."""
 
-    def append(self, run_id: int, tables: Mapping[str, pa.Table]) -> None:
-        """Add the rows that are not there yet; all of them or none."""
+    def append(
+        self, run_id: int, tables: Mapping[str, pa.Table], *, skip_lost: bool = False
+    ) -> None:
+        """Add the rows that are not there yet; all of them or none.
+
+        With `skip_lost`, relations whose ends are not there are passed over, not refused.
+        """
 
     def update(self, label: str, table: pa.Table) -> None:
         """Set the given columns of the nodes whose `id` is there; other ids are passed over."""
 
     def remove(self, label: str, ids: Sequence[int]) -> None:
-        """Remove nodes with their relations; ids that are not there are passed over."""
+        """Remove these nodes with their relations; ids that are not there are passed over."""
 
     def drop(self, run_id: int) -> None:
         """Remove a run with all its relations; a run that is not there is no error."""

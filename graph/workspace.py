@@ -12,15 +12,19 @@ from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
 
+import pyarrow as pa
+
 from teller.errors import BadUsage, NothingUsable, StoreBusy
-from teller.graph.archive import Archive
+from teller.graph.archive import Archive, RunEntry
 from teller.graph.embedded import POOL_BYTES, TIMEOUT_S, EmbeddedStore
 from teller.graph.lock import WriterLock
 from teller.graph.published import Current, Published, Scratch
 from teller.graph.store import Store, StoreUnreadable
 
 Files = Mapping[str, Sequence[Path]]
+Tables = Mapping[str, pa.Table]
 Project = Callable[[Path, Path], Files]  # generation folder, scratch folder -> files by table name
+Rest = Callable[[Archive, RunEntry], Tables]  # what the archive has of a run beside its generation
 
 VARIABLE: Final = "TELLER_WORKSPACE"
 TRIES: Final = 5  # a reader that finds the file replaced looks again
@@ -52,12 +56,14 @@ class Workspace:
         *,
         write: bool = False,
         project: Project | None = None,
+        rest: Rest | None = None,
         pool_bytes: int = POOL_BYTES,
         timeout_s: float = TIMEOUT_S,
     ) -> None:
-        """Open it. `project` gives the tables of an archived run, to rebuild the graph with."""
+        """Open it. `project` and `rest` give the tables of an archived run, to rebuild with."""
         self.folder = folder.expanduser().resolve()
         self._project = project
+        self._rest = rest
         self._pool_bytes = pool_bytes
         self._timeout_s = timeout_s
         self._lock: WriterLock | None = None
@@ -153,7 +159,8 @@ class Workspace:
     def _renew(self, given: Mapping[int, Files], *, anew: bool = False) -> None:
         """Publish a graph that holds what the archive holds."""
         self._must_write()
-        wanted = {e.run_id: e.generation for e in self.archive.runs()}
+        entries = self.archive.runs()
+        wanted = {e.run_id: e.generation for e in entries}
         start = None if anew else self._current()
         held = start.generations if start else {}
         stale = [run for run, generation in held.items() if wanted.get(run) != generation]
@@ -164,8 +171,12 @@ class Workspace:
             with self._open(made.file) as store:
                 for run_id in stale:
                     store.drop(run_id)
-                for run_id in (run for run in wanted if run not in kept):
-                    store.load(run_id, given.get(run_id) or self._projected(run_id, made))
+                for entry in (e for e in entries if e.run_id not in kept):
+                    files = given.get(entry.run_id) or self._projected(entry.run_id, made)
+                    store.load(entry.run_id, files)
+                    if self._rest is not None:  # it may speak of what this generation lacks
+                        rest = self._rest(self.archive, entry)
+                        store.append(entry.run_id, rest, skip_lost=True)
             self._graph.publish(made, wanted)
 
     def _projected(self, run_id: int, made: Scratch) -> Files:
@@ -182,8 +193,13 @@ class Workspace:
             self._renew({})
             return
         try:
-            with Workspace(self.folder, write=True, project=self._project,
-                           pool_bytes=self._pool_bytes) as writer:  # fmt: skip
+            with Workspace(
+                self.folder,
+                write=True,
+                project=self._project,
+                rest=self._rest,
+                pool_bytes=self._pool_bytes,
+            ) as writer:
                 if writer._is_behind():
                     writer._renew({})
         except (StoreBusy, BadUsage):

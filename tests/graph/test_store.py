@@ -227,6 +227,22 @@ def test_a_relation_to_nowhere_is_named_and_leaves_nothing(
     assert filled(store) == {}
 
 
+def test_a_relation_to_nowhere_can_be_passed_over(store: Store, make_table: MakeTable) -> None:
+    spans = make_table("Span", [{"id": i, "run_id": 1} for i in (1, 2)])
+    nested = make_table("CHILD.Span.Span", [{"src": 1, "dst": 2}, {"src": 1, "dst": 3}])
+    store.append(1, {"Span": spans, "CHILD.Span.Span": nested}, skip_lost=True)
+    assert filled(store) == {"Span": 2, "CHILD.Span.Span": 1}
+
+
+def test_removed_nodes_are_gone_with_their_relations(store: Store, make_run: MakeRun) -> None:
+    store.append(3, make_run(3))
+    store.remove("Finding", [35800, 99])
+    store.remove("Finding", [])
+    gone = {"Finding", "IN_RUN.Finding.Run", "BLAMES.Finding.Rank"}
+    expected = {n: c for n, c in sizes(make_run(3)).items() if n not in gone and "SHOWN" not in n}
+    assert filled(store) == expected
+
+
 def test_rows_of_another_run_are_refused(
     store: Store, make_run: MakeRun, to_files: ToFiles
 ) -> None:

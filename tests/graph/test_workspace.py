@@ -13,7 +13,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from teller.errors import BadUsage, NothingUsable, StoreBusy
-from teller.graph.archive import RunEntry
+from teller.graph import queries
+from teller.graph.archive import Archive, RunEntry
 from teller.graph.embedded import ENGINE
 from teller.graph.published import Current
 from teller.graph.store import Store, StoreUnreadable
@@ -30,7 +31,8 @@ import os, shutil, sys
 from pathlib import Path
 import msgspec
 import pyarrow.parquet as pq
-from teller.graph.archive import RunEntry
+from teller.graph import queries
+from teller.graph.archive import Archive, RunEntry
 from teller.graph.workspace import Workspace
 root, tables, last, name = Path(sys.argv[1]), Path(sys.argv[2]), int(sys.argv[3]), sys.argv[4]
 steps = iter(range(10**6))
@@ -238,6 +240,25 @@ def test_a_graph_can_be_rebuilt_at_will(workspace: Workspace, small: Small) -> N
     assert not before.exists()
     with workspace.reader() as store:
         assert hosts(store) == ["a", "b"]
+
+
+def test_what_the_archive_has_beside_a_generation_comes_along(
+    tmp_path: Path, small: Small, make_table: MakeTable
+) -> None:
+    def rest(archive: Archive, entry: RunEntry) -> dict[str, pa.Table]:
+        finding = {"id": 1, "run_id": entry.run_id, "title": entry.name}
+        blamed = [{"src": 1, "dst": 300}, {"src": 1, "dst": 7}]  # 7 is no host of this run
+        return {
+            "Finding": make_table("Finding", [finding]),
+            "BLAMES.Finding.Host": make_table("BLAMES.Finding.Host", blamed),
+        }
+
+    with Workspace(tmp_path, write=True, project=project, rest=rest, pool_bytes=POOL) as made:
+        ingest(made, 3, small(3, "a"))
+        made.rebuild()
+        with made.reader() as store:
+            found = queries.run(store, "blamed", finding=1)
+            assert found["name"].to_pylist() == ["a"]
 
 
 def test_while_another_writes_an_older_graph_will_do(workspace: Workspace, small: Small) -> None:
