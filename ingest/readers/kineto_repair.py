@@ -1,0 +1,101 @@
+"""What a damaged stretch of events still holds, and a count of what was wrong, kind by kind."""
+
+import re
+from dataclasses import dataclass, field
+from typing import Final
+
+from teller.errors import TellerError
+from teller.ingest.readers.kineto_event import EVENTS_KEY, Stretch, decoded
+
+# only what begins like an event: a dict inside a list of arguments must not be taken for one
+NEXT_EVENT: Final = re.compile(rb',(?=\s*\{\s*"(?:ph|cat|name|ts|pid|tid)"\s*:)')
+CLOSING: Final = re.compile(rb"\}\s*\](?=\s*(?:,\s*\"|\}|\Z))")
+CONTROL: Final = re.compile(rb"[\x00-\x08\x0b\x0c\x0e-\x1f]")
+BLANKED: Final = bytes(32 if c in b"\t\n\r" else 63 if c < 32 else c for c in range(256))
+NOT_FINITE: Final = re.compile(
+    rb'((?<!\\)"\s*:\s*|[\[,]\s*)([-+]?(?:inf(?:inity)?|nan))(?=\s*[,}\]])', re.I
+)
+
+
+class TwoWriters(TellerError):
+    """The text holds the beginning of a second trace in the midst of the first."""
+
+
+@dataclass(slots=True)
+class Damage:
+    """What was wrong in one text: for each kind how often, where first, and what stood there."""
+
+    counts: dict[str, int] = field(default_factory=dict)
+    places: dict[str, int] = field(default_factory=dict)
+    words: dict[str, str] = field(default_factory=dict)
+
+    def note(self, kind: str, at: int, count: int = 1, word: str = "") -> None:
+        """Count something wrong; the place and the word of the first of its kind are kept."""
+        self.counts[kind] = self.counts.get(kind, 0) + count
+        self.places.setdefault(kind, at)
+        self.words.setdefault(kind, word)
+
+
+@dataclass(slots=True)
+class Salvage:
+    """What a damaged stretch still holds."""
+
+    stretches: list[Stretch]
+    end: int | None = None  # byte after the array's bracket, where that came
+    cut: int | None = None  # byte where an event begins that the end of the text cuts
+
+
+def mended(body: bytes, at: int, damage: Damage) -> bytes:
+    """Replace what JSON forbids by as many allowed characters, so that offsets stay."""
+    odd = decoded(body, at).odd
+    first = CONTROL.search(body)
+    if first:
+        count = len(CONTROL.findall(body))
+        damage.note("control", at + first.start(), count, f"U+{first[0][0]:04X}")
+    elif body[odd - at : odd - at + 1] in (b"\t", b"\n", b"\r"):
+        damage.note("control", odd, 1, f"U+{body[odd - at]:04X}")
+    body = body.translate(BLANKED)
+    found = NOT_FINITE.search(body)
+    if found:
+        body, count = NOT_FINITE.subn(lambda m: m[1] + b'""'.ljust(len(m[2])), body)
+        damage.note("not finite", at + found.start(2), count, found[2].decode())
+    return body
+
+
+def salvage(body: bytes, at: int, damage: Damage, header_words: bytes) -> Salvage:
+    """Give the events of a stretch that does not decode; single ones that are broken are counted.
+
+    `header_words` is a key that the header had: a second one means a second writer.
+    """
+    body = mended(body, at, damage)
+    whole = decoded(body, at)
+    if whole.stretch is not None:
+        return Salvage([whole.stretch], whole.end)
+    if EVENTS_KEY.search(body) or (header_words and header_words in body):
+        raise TwoWriters
+    commas = [m.start() for m in NEXT_EVENT.finditer(body)]
+    starts, ends = [0, *(c + 1 for c in commas)], [*commas, len(body)]
+    kept, todo = Salvage([]), [(0, len(starts))]
+    while todo and kept.end is None:
+        low, high = todo.pop()
+        piece, place = body[starts[low] : ends[high - 1]], at + starts[low]
+        result = decoded(piece, place)
+        if result.stretch is not None and (result.end is None or high - low == 1):
+            kept.stretches.append(result.stretch)
+            kept.end = result.end
+        elif high - low == 1:
+            _give_up(piece, place, kept, damage, last=high == len(starts))
+        else:
+            middle = (low + high) // 2
+            todo += [(middle, high), (low, middle)]
+    return kept
+
+
+def _give_up(piece: bytes, at: int, kept: Salvage, damage: Damage, *, last: bool) -> None:
+    """Leave out one event; the array may still close behind it, or the text end in it."""
+    closing = CLOSING.search(piece)
+    if last and closing is None:
+        kept.cut = at
+        return
+    damage.note("broken", at)
+    kept.end = at + closing.end() if closing and last else None

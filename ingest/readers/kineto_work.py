@@ -1,0 +1,143 @@
+"""What the arguments of events say, and the kind, the device and the lane that follow from them."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from operator import attrgetter
+from typing import Final, TypeVar
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from teller.ingest.readers.kineto_event import NO_ARGS
+from teller.ingest.readers.kineto_kinds import Kind, Says
+from teller.ingest.readers.kineto_values import MISSING, column, integers, lines
+
+Ints = npt.NDArray[np.int64]
+Flags = npt.NDArray[np.bool_]
+T = TypeVar("T")
+NONE: Final = np.iinfo(np.int64).min
+NO_STREAM: Final = 0xFFFF_FFFF  # minus one, as some writers print it
+ON_DEVICE: Final = (Kind.DEVICE, Kind.MARK, Kind.SYNC)
+LANE_BITS: Final = 24  # distinct threads or streams of one block
+
+
+class DeviceArgs(msgspec.Struct, gc=False):
+    """Arguments of API calls and of device work."""
+
+    correlation: msgspec.Raw = MISSING
+    stream: msgspec.Raw = MISSING
+    device: msgspec.Raw = MISSING
+    bytes: msgspec.Raw = MISSING
+
+
+DEVICE_ARGS: Final = msgspec.json.Decoder(list[DeviceArgs])
+ASKED: Final = (Kind.RUNTIME, Kind.DEVICE, Kind.SYNC, Kind.UNKNOWN)
+
+
+@dataclass(slots=True)
+class Work:
+    """The kind of each row, and what its arguments say; NONE where they do not."""
+
+    kind: Ints
+    correlation: Ints
+    stream: Ints
+    device: Ints
+    bytes: Ints
+
+
+def work(args: bytes, asked: Flags, kind: Ints, said: Ints) -> Work:
+    """Read the arguments of the rows that are asked, and settle what their kinds left open."""
+    rows = decode(args, DEVICE_ARGS)
+
+    def spread(key: str) -> Ints:
+        values = np.full(len(kind), NONE)
+        values[asked] = filled(integers(text_of(rows, key)))
+        return values
+
+    found = Work(kind, *map(spread, DeviceArgs.__struct_fields__))
+    unknown = kind == Kind.UNKNOWN
+    found.kind = np.select(
+        [unknown & (found.stream != NONE), unknown & (said & Says.API > 0), unknown],
+        [Kind.DEVICE, Kind.RUNTIME, Kind.HOST], kind,
+    )
+    found.kind[(found.kind == Kind.DEVICE) & (said & Says.EVENT_MARK > 0)] = Kind.SYNC
+    linked = np.isin(found.kind, (Kind.RUNTIME, Kind.DEVICE)) & (found.correlation > 0)
+    found.correlation[~linked] = NONE
+    return found
+
+
+def place(found: Work, pid: Ints, tid: Ints) -> None:
+    """Settle the device and the stream of what a device did, from the thread's numbers if need be."""
+    on_device = np.isin(found.kind, ON_DEVICE)
+    for key, otherwise in (("stream", tid), ("device", pid)):
+        own = getattr(found, key)
+        given = (own >= 0) & (own < NO_STREAM)
+        setattr(found, key, np.where(on_device, np.where(given, own, otherwise), NONE))
+    # work is always in a stream, told or not
+    found.stream[(found.kind == Kind.DEVICE) & (found.stream == NONE)] = 0
+
+
+@dataclass(slots=True)
+class Lanes:
+    """Numbers for lanes: threads by process and thread, device lanes by device and stream."""
+
+    numbers: dict[tuple[int, int, int], int] = field(default_factory=dict)
+
+    def of(self, found: Work, pid: Ints, tid: Ints) -> Ints:
+        """Give the lane of each row; host rows by the codes of their process and thread."""
+        on_device = np.isin(found.kind, ON_DEVICE)
+        group = np.where(on_device | (found.kind == Kind.OVERHEAD), found.kind, Kind.HOST)
+        first = np.where(on_device, np.clip(found.device, -1, NO_STREAM) + 1, pid)
+        second = pa.array(np.where(on_device, found.stream, tid)).dictionary_encode()
+        codes = second.indices.to_numpy().astype(np.int64)
+        key = pa.array((first << LANE_BITS | codes) << 4 | group).dictionary_encode()
+        values = second.dictionary.to_pylist()
+        table = np.array([self._number(k, values) for k in key.dictionary.to_pylist()], np.int64)
+        lanes: Ints = table[key.indices.to_numpy()]
+        return lanes
+
+    def _number(self, key: int, values: list[int]) -> int:
+        code = key >> 4 & (1 << LANE_BITS) - 1
+        lane = (key & 15, key >> 4 + LANE_BITS, values[code])
+        return self.numbers.setdefault(lane, len(self.numbers))
+
+    def names(self, pids: Sequence[str], tids: Sequence[str]) -> list[str]:
+        """Give the names of all lanes; the process is named where there are several."""
+        hosts = {first for group, first, _ in self.numbers if group == Kind.HOST}
+        return [_lane_name(lane, pids, tids, len(hosts) > 1) for lane in self.numbers]
+
+
+def _lane_name(
+    lane: tuple[int, int, int], pids: Sequence[str], tids: Sequence[str], several: bool
+) -> str:
+    group, first, second = lane
+    if group == Kind.OVERHEAD:
+        return "overhead"
+    if group == Kind.HOST:
+        return f"process {pids[first]} thread {tids[second]}" if several else f"thread {tids[second]}"
+    device = f"device {max(0, first - 1)}"
+    return (device if second == NONE else f"{device} stream {second}") + {Kind.MARK: " annotations", Kind.SYNC: " syncs"}.get(Kind(group), "")
+
+
+def filled(values: pa.Int64Array) -> Ints:
+    """Give integers with NONE for null, in an array that may be written to."""
+    return np.array(pc.fill_null(values, NONE).to_numpy(zero_copy_only=False))
+
+
+def decode(args: bytes, decoder: msgspec.json.Decoder[list[T]]) -> list[T]:
+    """Read a list of arguments; those that are no object say nothing."""
+    try:
+        return decoder.decode(args)
+    except msgspec.ValidationError:
+        values = msgspec.json.decode(args, type=list[msgspec.Raw])
+        objects = [v if bytes(v)[:1] == b"{" else NO_ARGS for v in values]
+        return decoder.decode(msgspec.json.encode(objects))
+
+
+def text_of(rows: Sequence[object], key: str) -> pa.BinaryArray:
+    """Give one attribute of all rows as text."""
+    values: list[msgspec.Raw] = list(map(attrgetter(key), rows))
+    return column([lines(values)], len(values))
