@@ -96,11 +96,15 @@ def apply(rule: Rule, case: Case) -> list[Finding]:
 
 
 def _completed(row: Row, case: Case) -> Row:
-    """Add host and device of the rank that the row names."""
+    """Add host and device of the rank, or of the ranks, that the row names."""
     rank = row.get("rank")
-    if rank in case.ranks:
-        known = case.ranks[rank]
-        row = {"host": known["host"], "device": known["device"]} | row
+    known = [case.ranks[r] for r in (rank if isinstance(rank, list) else [rank])
+             if r in case.ranks]
+    if known and isinstance(rank, list):
+        hosts = list(dict.fromkeys(k["host"] for k in known))
+        row = {"host": hosts, "device": [k["device"] for k in known if k["device"]]} | row
+    elif known:
+        row = {"host": known[0]["host"], "device": known[0]["device"]} | row
     return row | {"rank_count": len(case.ranks)}
 
 

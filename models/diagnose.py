@@ -82,10 +82,14 @@ def with_findings(store: Store, run: int, findings: Sequence[Finding]) -> Judged
 
 
 def _worst_first(finding: Finding) -> tuple[float, ...]:
+    """What is uneven goes before what is the same on all ranks and all the time: it has a culprit."""
     fault = class_named(finding.klass).verdict == "fault"
+    weighty = SEVERITIES.index(finding.severity) >= WEIGHTY
+    everywhere = not finding.culprit.ranks or len(finding.culprit.ranks) > 1
     return (
-        -SEVERITIES.index(finding.severity), -float(fault), -finding.confidence,
-        -finding.cost.excess_ns, finding.id,
+        -float(weighty), -float(fault), float(weighty and everywhere),
+        -SEVERITIES.index(finding.severity), -finding.confidence, -finding.cost.excess_ns,
+        finding.id,
     )
 
 
