@@ -31,7 +31,7 @@ lint: $(VENV)/.tools  ## format and style
 	$(BIN)/ruff check
 
 types: $(VENV)/.tools  ## mypy, strict
-	$(BIN)/mypy
+	$(BIN)/mypy --explicit-package-bases # several folders of tests have a conftest
 
 imports: $(VENV)/.tools  ## who may import whom
 	$(BIN)/lint-imports
