@@ -19,8 +19,7 @@ class StoreUnreadable(TellerError):  # noqa: N818 (named like the others)
 class Can:
     """What an engine can do. A new field must default to what the weakest engine can."""
 
-    atomic_load: bool = False  # a load that fails leaves nothing behind
-    snapshot: bool = False  # a reader sees one state for as long as it is open
+    snapshot: bool = False  # a read-only store shows one state for as long as it is open
 
 
 class Store(Protocol):
@@ -41,7 +40,10 @@ class Store(Protocol):
         """Tell what the engine can do."""
 
     def load(self, run_id: int, files: Mapping[str, Sequence[Path]]) -> None:
-        """Load a whole run that is not there yet, from Parquet files by table name."""
+        """Load a whole run that is not there yet, from Parquet files by table name.
+
+        A load that fails may leave a part of the run behind, which `drop` removes.
+        """
 
     def append(
         self, run_id: int, tables: Mapping[str, pa.Table], *, skip_lost: bool = False

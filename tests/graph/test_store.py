@@ -124,15 +124,16 @@ def test_two_runs_lie_side_by_side(store: Store, make_run: MakeRun, to_files: To
     assert filled(store) == sizes(make_run(4))
 
 
-def test_a_collision_with_another_run_is_named_and_leaves_nothing(
+def test_a_collision_with_another_run_is_named_and_does_it_no_harm(
     store: Store, make_run: MakeRun, to_files: ToFiles, make_table: MakeTable
 ) -> None:
     store.load(3, to_files(make_run(3)))
     spans = make_table("Span", [{"id": 30113, "run_id": 4}, {"id": 40000, "run_id": 4}])
     with pytest.raises(SchemaMismatch, match=r"Span: 1 of 2 ids are taken: 30113 \(in run 3\)"):
         store.load(4, to_files({"Span": spans}))
+    store.drop(4)
     assert filled(store) == sizes(make_run(3))
-    store.load(4, to_files(make_run(4)))  # the refusal did no harm
+    store.load(4, to_files(make_run(4)))
     assert store.runs() == [3, 4]
 
 
@@ -142,6 +143,7 @@ def test_a_collision_inside_a_run_is_named(
     spans = make_table("Span", [{"id": 5, "run_id": 4}, {"id": 6, "run_id": 4}] * 2)
     with pytest.raises(SchemaMismatch, match=r"ids are taken: 5 \(twice in this run\), 6"):
         store.load(4, to_files({"Span": spans}))
+    store.drop(4)
     assert filled(store) == {}
 
 
@@ -214,7 +216,7 @@ def test_an_update_sets_what_is_given_and_nothing_else(store: Store, make_run: M
     assert found.to_pylist() == [{"id": 35011, "p": 0.75, "dur_ns": 4_500}]
 
 
-def test_a_relation_to_nowhere_is_named_and_leaves_nothing(
+def test_a_relation_to_nowhere_is_named(
     store: Store, to_files: ToFiles, make_table: MakeTable
 ) -> None:
     spans = make_table("Span", [{"id": 1, "run_id": 1}])
@@ -222,6 +224,9 @@ def test_a_relation_to_nowhere_is_named_and_leaves_nothing(
     tables = {"Span": spans, "CHILD.Span.Span": lost}
     with pytest.raises(SchemaMismatch, match="id 2"):
         store.load(1, to_files(tables))
+    with pytest.raises(BadUsage, match="drop it"):
+        store.load(1, to_files(tables))
+    store.drop(1)
     with pytest.raises(SchemaMismatch, match="no Span has the id 2"):
         store.append(1, tables)
     assert filled(store) == {}
