@@ -17,7 +17,7 @@ from teller.ingest.readers import kineto_remarks, kineto_tables
 from teller.ingest.readers.kineto_columns import BLOCK, Columns
 from teller.ingest.readers.kineto_event import EVENTS_KEY, Event
 from teller.ingest.readers.kineto_header import Header
-from teller.ingest.readers.kineto_repair import Damage, TwoWriters
+from teller.ingest.readers.kineto_repair import Damage, TwoWritersError
 from teller.ingest.readers.kineto_stream import STRETCH, Stream
 from teller.ingest.readers.kineto_text import Feed, Text
 from teller.ingest.readers.kineto_values import said
@@ -28,7 +28,9 @@ HEAD: Final = 1 << 16
 ASYNCHRONOUS: Final = frozenset("beSF")
 DEEP: Final = 1 << 24  # environments in front of the events may be long
 OPENING: Final = re.compile(rb"(?:\xef\xbb\xbf)?\s*(?:\{|\[\s*\{)")
-LIST_OF_EVENTS: Final = re.compile(rb'(?:\xef\xbb\xbf)?\s*\[\s*\{[^{}]*?"ph"\s*:\s*"[XBEMCsftiIPNOD]"')
+LIST_OF_EVENTS: Final = re.compile(
+    rb'(?:\xef\xbb\xbf)?\s*\[\s*\{[^{}]*?"ph"\s*:\s*"[XBEMCsftiIPNOD]"'
+)
 OWN_KEYS: Final = re.compile(
     rb'"(?:schemaVersion|deviceProperties|distributedInfo|traceName|baseTimeNanoseconds|'
     rb'displayTimeUnit|metadata|trace_id)"\s*:'
@@ -45,7 +47,7 @@ def looks_like(head: bytes, path: Path) -> bool:
         return False
     if LIST_OF_EVENTS.match(head) or EVENTS_KEY.search(head):
         return True
-    if b"[" == head.lstrip(b"\xef\xbb\xbf \t\r\n")[:1] or not OWN_KEYS.search(head):
+    if head.lstrip(b"\xef\xbb\xbf \t\r\n")[:1] == b"[" or not OWN_KEYS.search(head):
         return False
     if len(head) < HEAD:  # a header that is cut
         return b'"schemaVersion"' in head
@@ -67,7 +69,7 @@ def read_in_steps(path: Path, *, stretch: int, block: int) -> Reading:
     try:
         while (header := stream.begin()) is not None:
             documents.append(_document(stream, header, damage, block))
-    except TwoWriters:
+    except TwoWritersError:
         return Reading((), (kineto_remarks.two_writers(text),))
     sources: list[Source] = []
     for document in documents:
@@ -96,15 +98,14 @@ class Document:
 def _document(stream: Stream, header: Header, damage: Damage, block: int) -> Document:
     document = Document(header, Columns(stream.feed.text, damage, block))
     for stretch in stream.stretches():
-        phases = list(map(attrgetter("ph"), stretch.events))
-        kinds = set(phases)
+        kinds = set(stretch.phases)
         if "M" in kinds:
-            marks = compress(stretch.events, map("M".__eq__, phases))
+            marks = compress(stretch.events, map("M".__eq__, stretch.phases))
             document.processes.update(_process_names(list(marks)))
-        lost = sum(map(phases.count, kinds & ASYNCHRONOUS))
+        lost = sum(map(stretch.phases.count, kinds & ASYNCHRONOUS))
         if lost:
-            damage.note("async", stretch.at + 1, lost)
-        document.columns.add(stretch, phases)
+            damage.note("async", stretch.at, lost)
+        document.columns.add(stretch)
     document.columns.flush()
     document.header = header.joined(stream.finish())
     return document

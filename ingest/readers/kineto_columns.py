@@ -17,22 +17,40 @@ from teller.ingest.readers.kineto_kinds import LAYER_OF, LAYERS, Kind, Says, kin
 from teller.ingest.readers.kineto_repair import Damage
 from teller.ingest.readers.kineto_text import Text
 from teller.ingest.readers.kineto_values import (
-    Codes, Word, column, ending_number, lines, nanoseconds,
+    Codes,
+    column,
+    ending_number,
+    lines,
+    nanoseconds,
 )
 from teller.ingest.readers.kineto_work import (
-    ASKED, NONE, Flags, Ints, Lanes, decode, filled, place, text_of, work,
+    ASKED,
+    NONE,
+    Flags,
+    Ints,
+    Lanes,
+    decode,
+    filled,
+    place,
+    text_of,
+    work,
 )
 from teller.ingest.source import COMM
 
-FAR_NS: Final = 50_000_000_000_000  # 14 hours: no capture is as long, a broken record is further off
+FAR_NS: Final = 50_000_000_000_000  # 14 hours: no capture lasts as long
 BLOCK: Final = 1 << 15
 CODED: Final = ("cat", "name", "pid", "tid")
 SPANNING: Final = frozenset("XBE")
 WHOLE, BEGIN, END = map(ord, "XBE")
 NARROW: Final = {
-    "name": np.int32, "lane": np.int32, "pid": np.int32, "tid": np.int32, "layer": np.int8,
+    "name": np.int32,
+    "lane": np.int32,
+    "pid": np.int32,
+    "tid": np.int32,
+    "layer": np.int8,
     "phase": np.int8,
 }
+NEEDS_ARGS: Final = np.array([kind in ASKED for kind in Kind])
 LAYER_CODES: Final = np.array([LAYERS.index(LAYER_OF[kind]) for kind in Kind])
 
 
@@ -57,7 +75,7 @@ class Block:
     codes: dict[str, list[Ints]] = field(default_factory=lambda: defaultdict(list))
     texts: dict[str, list[bytes]] = field(default_factory=lambda: defaultdict(list))
     masks: dict[str, list[Flags]] = field(default_factory=lambda: defaultdict(list))
-    spots: list[tuple[Stretch, Ints]] = field(default_factory=list)  # rows in each stretch
+    spots: list[tuple[int, int, Ints]] = field(default_factory=list)  # byte, length, rows
     count: int = 0
 
     def keep(self, key: str, args: list[msgspec.Raw], wanted: Flags) -> None:
@@ -80,9 +98,9 @@ class Block:
 
     def spot(self, row: int) -> Spot:
         """Give the place of a row."""
-        for stretch, rows in self.spots:
+        for at, length, rows in self.spots:
             if row < len(rows):
-                return Spot(stretch.at, stretch.length, int(rows[row]))
+                return Spot(at, length, int(rows[row]))
             row -= len(rows)
         raise IndexError(row)
 
@@ -109,29 +127,27 @@ class Columns:
     _says: Ints = field(default_factory=lambda: np.zeros(0, np.int64))  # by name
     _block: Block = field(default_factory=Block)
 
-    def add(self, stretch: Stretch, phases: list[Word]) -> None:
-        """Take the spans among the events of a stretch, whose phases are given."""
-        wanted = list(map(SPANNING.__contains__, phases))
+    def add(self, stretch: Stretch) -> None:
+        """Take the spans among the events of a stretch."""
+        wanted = list(map(SPANNING.__contains__, stretch.phases))
         events, block = list(compress(stretch.events, wanted)), self._block
-        code = {key: self.known[key].of(list(map(attrgetter(key), events))) for key in CODED}
+        code = {key: self.known[key].of(events, attrgetter(key)) for key in CODED}
         self._kinds = _grown(self._kinds, self.known["cat"].values, kind_of)
         self._says = _grown(self._says, self.known["name"].values, says)
         kind, said = self._kinds[code["cat"]], self._says[code["name"]]
         args = list(map(attrgetter("args"), events))
-        block.keep("asked", args, np.isin(kind, ASKED))
+        block.keep("asked", args, NEEDS_ARGS[kind])
         block.keep("comm", args, said & (Says.COMM_CALL | Says.COMM_KERNEL) > 0)
         rows = np.flatnonzero(np.fromiter(wanted, bool, len(wanted)))
-        phase = np.array([ord(str(p)) for p in SPANNING if p in phases], np.int64)
-        if len(phase) != 1:
-            phase = np.array(list(map(ord, compress(phases, wanted))), np.int64)
-        code |= {"kind": kind, "says": said, "place": rows + self.events,
-                 "phase": np.broadcast_to(phase, len(rows))}
+        phase = np.full(len(rows), WHOLE)
+        if not {"B", "E"}.isdisjoint(stretch.phases):
+            phase[:] = list(map(ord, compress(map(str, stretch.phases), wanted)))
+        code |= {"kind": kind, "says": said, "place": rows + self.events, "phase": phase}
         for key, values in code.items():
             block.codes[key].append(values)
         for key in ("ts", "dur"):
             block.texts[key].append(lines(list(map(attrgetter(key), events))))
-        stretch.events.clear()
-        block.spots.append((stretch, rows))
+        block.spots.append((stretch.at, stretch.length, rows))
         self.events += len(wanted)
         block.count += len(events)
         if block.count >= self.block_size:
@@ -151,18 +167,29 @@ class Columns:
         end, unended = self._shape(block, keep & (phase == WHOLE), start, dur, code["cat"])
         layer, comm = _layers(found.kind, code["says"])
         rows = {
-            "place": code["place"], "name": code["name"], "layer": layer,
-            "lane": self.lanes.of(found, pid, tid), "start": start, "end": end,
-            "open": unended | (phase == BEGIN), "correlation": found.correlation,
+            "place": code["place"],
+            "name": code["name"],
+            "layer": layer,
+            "lane": self.lanes.of(found, pid, tid),
+            "start": start,
+            "end": end,
+            "open": unended | (phase == BEGIN),
+            "correlation": found.correlation,
             "stream": np.where(found.kind == Kind.DEVICE, found.stream, NONE),
-            "device": found.device, "bytes": found.bytes, "phase": phase, "pid": pid, "tid": tid,
+            "device": found.device,
+            "bytes": found.bytes,
+            "phase": phase,
+            "pid": pid,
+            "tid": tid,
         }
         self._count(found.kind[keep], code["name"][keep], pid[keep], found.device[keep])
         self._say(block, comm & keep & (phase != END), keep)
-        self.parts.append({
-            key: values[keep].astype(NARROW.get(key, values.dtype), copy=False)
-            for key, values in rows.items()
-        })
+        self.parts.append(
+            {
+                key: values[keep].astype(NARROW.get(key, values.dtype), copy=False)
+                for key, values in rows.items()
+            }
+        )
         self.rows += int(keep.sum())
 
     def category(self, code: int) -> str:
@@ -211,7 +238,8 @@ class Columns:
         self.notes.update(np.unique(name[kind == Kind.NOTE]).tolist())
         host = np.isin(kind, (Kind.HOST, Kind.RUNTIME, Kind.NOTE))
         for counts, values in (
-            (self.processes, pid[host]), (self.devices, device[kind == Kind.DEVICE]),
+            (self.processes, pid[host]),
+            (self.devices, device[kind == Kind.DEVICE]),
         ):
             found, often = np.unique(values, return_counts=True)
             for value, count in zip(found.tolist(), often.tolist(), strict=True):
@@ -241,7 +269,7 @@ def _numbers(codes: Codes, which: Ints) -> Ints:
 
 
 def _layers(kind: Ints, said: Ints) -> tuple[Ints, Flags]:
-    """Give the layer of each row as a code of LAYERS, and whether it takes part in communication."""
+    """Give the layer of each row as a code of LAYERS, and whether it communicates."""
     host = np.isin(kind, (Kind.HOST, Kind.NOTE)) & (said & Says.COMM_CALL > 0)
     comm: Flags = host | ((kind == Kind.DEVICE) & (said & Says.COMM_KERNEL > 0))
     steps = (kind == Kind.HOST) & (said & Says.STEP > 0)

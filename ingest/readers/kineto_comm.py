@@ -17,10 +17,29 @@ from teller.ingest.source import CALLS, Group
 NO_COLLECTIVE: Final = re.compile(r"wait|init|finalize|destroy|abort")
 UNSIGNED: Final = (1 << 64) - 1
 ITEM_BYTES: Final = {
-    "byte": 1, "char": 1, "bool": 1, "short": 2, "half": 2, "int": 4, "float": 4, "long": 8,
-    "double": 8, "complexfloat": 8, "complexdouble": 16, "uint16": 2, "uint32": 4, "uint64": 8,
-    "int8": 1, "uint8": 1, "int16": 2, "int32": 4, "int64": 8, "float16": 2, "bfloat16": 2,
-    "float32": 4, "float64": 8,
+    "byte": 1,
+    "char": 1,
+    "bool": 1,
+    "short": 2,
+    "half": 2,
+    "int": 4,
+    "float": 4,
+    "long": 8,
+    "double": 8,
+    "complexfloat": 8,
+    "complexdouble": 16,
+    "uint16": 2,
+    "uint32": 4,
+    "uint64": 8,
+    "int8": 1,
+    "uint8": 1,
+    "int16": 2,
+    "int32": 4,
+    "int64": 8,
+    "float16": 2,
+    "bfloat16": 2,
+    "float32": 4,
+    "float64": 8,
 }
 
 
@@ -67,9 +86,7 @@ class Calls:
     size_bytes: Ints
 
 
-def calls(
-    said: pa.Table, spans: CommSpans, names: Sequence[str], groups: Sequence[Group]
-) -> Calls:
+def calls(said: pa.Table, spans: CommSpans, names: Sequence[str], groups: Sequence[Group]) -> Calls:
     """Give the calls; what a span does not say itself comes from its host record."""
     texts = {key: coded(said[key].combine_chunks()) for key in WORDS}
     numbers = {key: filled(integers(said[key].combine_chunks())) for key in NUMBERS}
@@ -84,18 +101,20 @@ def calls(
     size = np.where(known, number["elements"] * item, NONE)
     comms = [_hex(v) for v in value["comm"]]
     peer = np.where(op == "send", number["dst"], number["src"])
-    table = pa.table({
-        "place": pa.array(spans.place),
-        "op": pa.array(op, pa.string()),
-        "group_name": _group_names(code, value, groups),
-        "comm": pa.array(comms, pa.string()).take(pa.array(code["comm"])),
-        "seq": _maybe(number["seq"]),
-        "size_bytes": _maybe(size),
-        "dtype": pa.array([v or None for v in value["dtype"]], pa.string()).take(
-            pa.array(code["dtype"])
-        ),
-        "peer": _maybe(peer),
-    }).cast(CALLS)
+    table = pa.table(
+        {
+            "place": pa.array(spans.place),
+            "op": pa.array(op, pa.string()),
+            "group_name": _group_names(code, value, groups),
+            "comm": pa.array(comms, pa.string()).take(pa.array(code["comm"])),
+            "seq": _maybe(number["seq"]),
+            "size_bytes": _maybe(size),
+            "dtype": pa.array([v or None for v in value["dtype"]], pa.string()).take(
+                pa.array(code["dtype"])
+            ),
+            "peer": _maybe(peer),
+        }
+    ).cast(CALLS)
     idle = _flags((code["collective"], value["collective"]), _is_no_collective)
     used = np.unique(spans.name)
     waits = np.isin(spans.name, [n for n in used.tolist() if says(names[n]) & Says.WAIT])
@@ -104,7 +123,7 @@ def calls(
 
 
 def _givers(spans: CommSpans, told: Flags, external: Ints) -> Ints:
-    """Give for each span the one that describes it: itself, its host record, or the record inside."""
+    """Give for each span the one that describes it: itself, its host record, or one near."""
     giver = np.arange(len(told))
     givers = np.flatnonzero(told & ~spans.device & (external != NONE))
     if len(givers):
@@ -123,8 +142,10 @@ def _givers(spans: CommSpans, told: Flags, external: Ints) -> Ints:
         taker, other = order[found], order[nearest[found]]
         outer, inner = (other, taker) if around else (taker, other)
         fits = (
-            (spans.lane[taker] == spans.lane[other]) & (giver[taker] == taker)
-            & (spans.start[outer] <= spans.start[inner]) & (spans.end[inner] <= spans.end[outer])
+            (spans.lane[taker] == spans.lane[other])
+            & (giver[taker] == taker)
+            & (spans.start[outer] <= spans.start[inner])
+            & (spans.end[inner] <= spans.end[outer])
         )
         giver[taker[fits]] = other[fits]
     return giver
@@ -151,15 +172,18 @@ def _group_names(
     by_ranks = {group.ranks: group.name for group in groups if group.ranks}
     ranks = [by_ranks.get(ranks_of(v), v if ranks_of(v) else "") for v in value["ranks"]]
     columns = [
-        np.array(value["group"], object)[code["group"]], np.array(ranks, object)[code["ranks"]],
+        np.array(value["group"], object)[code["group"]],
+        np.array(ranks, object)[code["ranks"]],
         np.array(value["number"], object)[code["number"]],
     ]
     name = np.where(columns[0] != "", columns[0], np.where(columns[1] != "", *columns[1:]))
-    return pa.array(np.where(name == "", None, name), pa.string())
+    return pa.array(name, pa.string(), mask=np.equal(name, ""))
 
 
 def _groups(
-    code: dict[str, Ints], value: dict[str, list[str]], comms: Sequence[str | None],
+    code: dict[str, Ints],
+    value: dict[str, list[str]],
+    comms: Sequence[str | None],
     groups: Sequence[Group],
 ) -> tuple[Group, ...]:
     """Give the groups of the header with their communicators, and those that only calls name."""

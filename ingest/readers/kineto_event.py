@@ -1,11 +1,14 @@
-"""Trace events as they are decoded: values stay the text they are in the file until a column is made.
+"""Trace events as they are decoded: numbers stay the text of the file until a column is made.
 
 Text costs less than objects here, keeps every digit of a time, and lets a writer mix types freely.
 """
 
 import re
 from dataclasses import dataclass
-from typing import Final
+from functools import reduce
+from operator import attrgetter, or_
+from types import GenericAlias
+from typing import Final, cast
 
 import msgspec
 import numpy as np
@@ -20,7 +23,6 @@ EVENTS_KEY: Final = re.compile(rb'"traceEvents"\s*:\s*(?=\[)')
 class Event(msgspec.Struct, gc=False):
     """One object of `traceEvents`; values that become numbers stay text, absent ones are empty."""
 
-    ph: Word = ""
     cat: Word = ""
     name: Word = ""
     pid: Word = None
@@ -30,11 +32,28 @@ class Event(msgspec.Struct, gc=False):
     args: msgspec.Raw = NO_ARGS
 
 
+class AnyEvent(Event, gc=False):
+    """An event of a phase that nobody knows."""
+
+    ph: Word = ""
+
+
+def _event(phase: str) -> type[Event]:
+    """Give the type of an event of a phase; of those that are no spans, nothing is read."""
+    base = Event if phase in "XBEM" else msgspec.Struct
+    kind = type(f"Event{ord(phase)}", (base,), {}, tag_field="ph", tag=phase, gc=False)
+    return cast(type[Event], kind)
+
+
+PHASES: Final = {_event(phase): phase for phase in "XBEMsftiICbneSTpFNODPRcvVaAL(),="}
+
+
 @dataclass(frozen=True, slots=True)
 class Stretch:
-    """Events that stand together in the text, from a byte on."""
+    """Events that stand together in the text, from a byte on, and the phase of each."""
 
     events: list[Event]
+    phases: list[Word]
     at: int
     length: int
 
@@ -49,14 +68,28 @@ class Decoded:
     odd: int = 0  # else the byte of the text that is no JSON, or where a value is no event
 
 
-_decoder = msgspec.json.Decoder(list[Event])
+_decoder: msgspec.json.Decoder[list[Event]] = msgspec.json.Decoder(
+    GenericAlias(list, (reduce(or_, PHASES),))
+)
+_any_decoder = msgspec.json.Decoder(list[AnyEvent])
 
 
-def decoded(body: bytes, at: int) -> Decoded:
-    """Decode events that are separated by commas and stand at a byte of the text."""
-    message = b"[" + body + b"]"
+def _events(message: bytes, at: int) -> Stretch:
+    """Decode a list of events; raises what the decoder raises."""
+    length = len(message) - 2
     try:
-        return Decoded(Stretch(_decoder.decode(message), at, len(body)))
+        events = _decoder.decode(message)
+    except msgspec.ValidationError:
+        any_events = _any_decoder.decode(message)
+        return Stretch([*any_events], list(map(attrgetter("ph"), any_events)), at, length)
+    return Stretch(events, list(map(PHASES.__getitem__, map(type, events))), at, length)
+
+
+def decoded(body: bytes | memoryview, at: int) -> Decoded:
+    """Decode events that are separated by commas and stand at a byte of the text."""
+    message = b"".join((b"[", body, b"]"))
+    try:
+        return Decoded(_events(message, at))
     except msgspec.ValidationError:
         return Decoded(odd=at)
     except msgspec.DecodeError as err:
@@ -69,16 +102,16 @@ def decoded(body: bytes, at: int) -> Decoded:
         inside = decoded(message[1:closed], at)
         return Decoded(inside.stretch, end=at + closed, odd=inside.odd)
     if "trailing comma" in said:
-        comma = message.rindex(b",", 1, byte) - 1
-        return decoded(body[:comma] + b" " + body[comma + 1 :], at)
+        comma = message.rindex(b",", 1, byte)
+        return decoded(message[1:comma] + b" " + message[comma + 1 : -1], at)
     return Decoded(odd=at + byte - 1)
 
 
 def found(body: bytes, number: int, key: str) -> tuple[int, str]:
-    """Give where in a stretch a value of an event stands, and the value; a near one's, if absent."""
+    """Give where in a stretch a value of an event stands, or one near it, and the value."""
     message = b"[" + body + b"]"
     try:
-        event = _decoder.decode(message)[number]
+        event = _events(message, 0).events[number]
     except msgspec.DecodeError:  # a stretch that had to be mended
         return 0, ""
     value: msgspec.Raw = getattr(event, key)

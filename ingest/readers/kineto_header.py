@@ -12,14 +12,18 @@ Raw = msgspec.Raw
 BASE: Final = re.compile(rb'"baseTimeNanoseconds"\s*:\s*"?(\d+)')
 RANK: Final = re.compile(rb'"distributedInfo"\s*:\s*\{[^{}\[\]]*?"rank"\s*:\s*("?\d+"?)')
 PRODUCTS: Final = {
-    "schema_version": "schema", "cupti": "CUPTI", "cuda_runtime": "CUDA runtime",
-    "cuda_driver": "CUDA driver", "roctracer": "roctracer", "hip_runtime": "HIP runtime",
+    "schema_version": "schema",
+    "cupti": "CUPTI",
+    "cuda_runtime": "CUDA runtime",
+    "cuda_driver": "CUDA driver",
+    "roctracer": "roctracer",
+    "hip_runtime": "HIP runtime",
     "hip_driver": "HIP driver",
 }
 
 
 class Header(msgspec.Struct):
-    """The top-level keys that are used; all others, environments among them, are never looked at."""
+    """The top-level keys that are used; others, environments among them, are never looked at."""
 
     schema_version: Raw = msgspec.field(name="schemaVersion", default=MISSING)
     distributed: Raw = msgspec.field(name="distributedInfo", default=MISSING)
@@ -88,7 +92,9 @@ class Header(msgspec.Struct):
         listed = said(self._own.pg_config, list[_PgConfig]) or []
         return tuple(
             Group(
-                name=words(g.pg_name), ranks=ranks_of(words(g.ranks)), desc=words(g.pg_desc),
+                name=words(g.pg_name),
+                ranks=ranks_of(words(g.ranks)),
+                desc=words(g.pg_desc),
                 size=number(g.pg_size) or len(ranks_of(words(g.ranks))),
             )
             for g in listed
@@ -97,8 +103,11 @@ class Header(msgspec.Struct):
     @property
     def product(self) -> str:
         """Give versions, as people read them."""
-        parts = [f"{word} {words(getattr(self, key))}" for key, word in PRODUCTS.items()
-                 if words(getattr(self, key))]
+        parts = [
+            f"{word} {words(getattr(self, key))}"
+            for key, word in PRODUCTS.items()
+            if words(getattr(self, key))
+        ]
         return ", ".join(["Kineto trace", *parts])
 
     @property

@@ -21,7 +21,7 @@ def pairs(thread: Ints, time: Ints, begins: Flags) -> Pairs:
     """Pair beginnings and ends of each thread by nesting; rows of one time keep their order."""
     order = np.lexsort((np.arange(len(time)), time, thread))
     begin, end = [], []
-    # an end that follows a beginning at once is its own; with those gone, so are the next outer ones
+    # an end right after a beginning is its own; with those gone, so is what was around them
     rows = order
     while True:
         together = np.flatnonzero(
@@ -36,6 +36,8 @@ def pairs(thread: Ints, time: Ints, begins: Flags) -> Pairs:
         rows = rows[left]
     none = np.zeros(0, np.int64)
     return Pairs(
-        np.concatenate(begin or [none]), np.concatenate(end or [none]),
-        rows[begins[rows]], rows[~begins[rows]],
+        np.concatenate(begin or [none]),
+        np.concatenate(end or [none]),
+        rows[begins[rows]],
+        rows[~begins[rows]],
     )

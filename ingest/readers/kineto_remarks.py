@@ -67,15 +67,20 @@ def two_writers(text: Text) -> Remark:
     second = list(EVENTS_KEY.finditer(feed.buffer))[1:2]
     who = f"two ranks, {ranks[0]} and {ranks[1]}," if len(ranks) > 1 else "two traces"
     return Remark(
-        str(text.path), text.place(second[0].start() if second else 0),
+        str(text.path),
+        text.place(second[0].start() if second else 0),
         f"holds {who} interleaved: two writers shared one path, so no event can be trusted",
         "Have every process write its own file, one file per rank, and record again.",
     )
 
 
 def all_of(
-    text: Text, damage: Damage, documents: Sequence[Columns], stream: Stream,
-    used: Sequence[Source], twins: int,
+    text: Text,
+    damage: Damage,
+    documents: Sequence[Columns],
+    stream: Stream,
+    used: Sequence[Source],
+    twins: int,
 ) -> list[Remark]:
     """Give all remarks on a file."""
     path = str(text.path)
@@ -89,15 +94,23 @@ def all_of(
     if stream.cut or text.damage:
         made.append(_cut(text, stream, documents))
     elif stream.feed.buffer.strip(b" \t\r\n") and documents:
-        made.append(Remark(
-            path, text.place(stream.feed.at), "text that is no trace follows the trace",
-            "It is not used; write one trace to a file.",
-        ))
+        made.append(
+            Remark(
+                path,
+                text.place(stream.feed.at),
+                "text that is no trace follows the trace",
+                "It is not used; write one trace to a file.",
+            )
+        )
     if twins:
-        made.append(Remark(
-            path, "byte 0", f"holds {twins + len(used)} traces of which {twins} repeat a rank",
-            "The first of each rank is used; write one trace to a file.",
-        ))
+        made.append(
+            Remark(
+                path,
+                "byte 0",
+                f"holds {twins + len(used)} traces of which {twins} repeat a rank",
+                "The first of each rank is used; write one trace to a file.",
+            )
+        )
     if not used:
         made.append(Remark(path, "byte 0", *_nothing(documents)))
     return made
@@ -115,7 +128,8 @@ def _of_kind(text: Text, damage: Damage, kind: str) -> Remark:
 def _without_dur(text: Text, damage: Damage, columns: Columns) -> list[Remark]:
     return [
         Remark(
-            str(text.path), text.place(damage.places["no dur"]),
+            str(text.path),
+            text.place(damage.places["no dur"]),
             f"{count} events of category {columns.category(code)} have no "
             "dur: their times cannot be used; their starts are kept",
             "Record again; the profiler was stopped before the durations were known.",
@@ -131,7 +145,9 @@ def _cut(text: Text, stream: Stream, documents: Sequence[Columns]) -> Remark:
     what = "is damaged" if text.corrupt else "is cut: the text ends early"
     where = "inside traceEvents" if stream.cut else "after the events"
     return Remark(
-        str(text.path), text.place(end), f"the file {what}, {where} at byte {end}{why}",
+        str(text.path),
+        text.place(end),
+        f"the file {what}, {where} at byte {end}{why}",
         f"The {events} events before it are used. The process was probably killed while it wrote: "
         "copy the file again or record again, and let the profiler stop first.",
     )
@@ -159,7 +175,7 @@ LOOKALIKES: Final = (
     (rb"\Z", "the file is empty"),
     (rb"(?i)<(?:!doctype|html|\?xml)", "an HTML or XML page, not a trace: a download that failed"),
     (rb"\[\s*\[", "a memory timeline (a list of lists), not a trace"),
-    (rb'\{\s*"schema"\s*:[\s\S]*"nodes"\s*:', "an execution trace (nodes without times on devices)"),
+    (rb'\{\s*"schema"\s*:[\s\S]*"nodes"\s*:', "an execution trace (nodes without durations)"),
     (rb'\{\s*"rocprofiler-sdk-tool"', "a rocprofv3 result, not a Kineto trace"),
     (rb'\[\s*\{[^{}]*"cat"\s*:\s*"(?:GROUP|KERNEL|COLL|P2P|PROXY|NET)', "an NCCL profiler trace"),
 )

@@ -17,7 +17,7 @@ NOT_FINITE: Final = re.compile(
 )
 
 
-class TwoWriters(TellerError):
+class TwoWritersError(TellerError):
     """The text holds the beginning of a second trace in the midst of the first."""
 
 
@@ -72,7 +72,7 @@ def salvage(body: bytes, at: int, damage: Damage, header_words: bytes) -> Salvag
     if whole.stretch is not None:
         return Salvage([whole.stretch], whole.end)
     if EVENTS_KEY.search(body) or (header_words and header_words in body):
-        raise TwoWriters
+        raise TwoWritersError
     commas = [m.start() for m in NEXT_EVENT.finditer(body)]
     starts, ends = [0, *(c + 1 for c in commas)], [*commas, len(body)]
     kept, todo = Salvage([]), [(0, len(starts))]

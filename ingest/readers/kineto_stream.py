@@ -9,7 +9,7 @@ import msgspec
 
 from teller.ingest.readers.kineto_event import EVENTS_KEY, Stretch, decoded
 from teller.ingest.readers.kineto_header import Header
-from teller.ingest.readers.kineto_repair import Damage, Salvage, TwoWriters, mended, salvage
+from teller.ingest.readers.kineto_repair import Damage, Salvage, TwoWritersError, mended, salvage
 from teller.ingest.readers.kineto_text import Feed
 
 # small enough that the decoded events stay in the processor's cache until they are columns
@@ -38,7 +38,7 @@ class Stream:
     _closed: bool = False
 
     def begin(self) -> Header | None:
-        """Go to the next document's events and give what stands before them; None: there are none."""
+        """Go to the next document's events; give what stands before them, None without any."""
         self.bare, self._closed, self._word = False, False, b""
         first = self.feed.skip(SPACE + b"\xef\xbb\xbf,")
         self.bare = first == b"["
@@ -96,7 +96,7 @@ class Stream:
             return None
         head = self.feed.buffer[: key.end()]
         if any(head.count(word) > 1 for word in HEADER_WORDS):
-            raise TwoWriters
+            raise TwoWritersError
         header = _document(mended(head, self.feed.at, self.damage) + b"0}")
         if header is None:
             self.damage.note("header", self.feed.at)
@@ -113,14 +113,14 @@ class Stream:
         while True:
             self.feed.fill(size)
             for cut in self._cuts():
-                body = self.feed.buffer[:cut].removesuffix(b",")
-                result = decoded(body, self.feed.at)
+                comma = self.feed.buffer[cut - 1 : cut] == b","
+                result = decoded(memoryview(self.feed.buffer)[: cut - comma], self.feed.at)
                 if result.stretch is not None:
                     yield result.stretch
                     self._go_on(result.end, cut)
                     return
                 if not result.cut:
-                    yield from self._salvaged(body, cut)
+                    yield from self._salvaged(self.feed.buffer[: cut - comma], cut)
                     return
             if self.feed.ended or size > LONGEST_STRETCH or EVENTS_KEY.search(self.feed.buffer):
                 yield from self._salvaged(self.feed.buffer, len(self.feed.buffer))

@@ -33,9 +33,7 @@ class Rows:
     keep: Flags  # all but ends of others, and records whose time is broken
 
 
-def source(
-    path: str, columns: Columns, header: Header, processes: dict[str, str]
-) -> Source | None:
+def source(path: str, columns: Columns, header: Header, processes: dict[str, str]) -> Source | None:
     """Give the document's one process; None where it has no span."""
     rows = _rows(columns)
     if not rows.keep.any():
@@ -104,8 +102,11 @@ def _calls(columns: Columns, header: Header, rows: Rows) -> Calls:
     kept = rows.keep[row]
     said, row = said.filter(pa.array(kept)), row[kept]
     spans = CommSpans(
-        columns.column("place")[row], columns.column("name")[row].astype(np.int64),
-        columns.column("lane")[row].astype(np.int64), rows.start[row], rows.end[row],
+        columns.column("place")[row],
+        columns.column("name")[row].astype(np.int64),
+        columns.column("lane")[row].astype(np.int64),
+        rows.start[row],
+        rows.end[row],
         columns.column("stream")[row] != NONE,
     )
     columns.comm_parts[:] = [said]
@@ -148,14 +149,20 @@ def _facts(
     captures = [n for n in notes if CAPTURE.match(n)]
     only_captures = captures and all(CAPTURE.match(n) or NEUTRAL.match(n) for n in notes)
     return Facts(
-        path=path, format="kineto", rank=header.rank,
+        path=path,
+        format="kineto",
+        rank=header.rank,
         pid=ending_number(pid_text, NONE) if pid_text.isdecimal() else None,
         rank_source="header" if header.rank is not None else "",
-        host=header.host, host_source="header" if header.host else "",
+        host=header.host,
+        host_source="header" if header.host else "",
         world_size=header.world_size,
         places={key.lower(): int(value) for key, value in COORDINATE.findall(process)},
         device_index=device if device >= 0 else None,
-        groups=found.groups, gpus=header.gpus, product=header.product, process_name=process,
+        groups=found.groups,
+        gpus=header.gpus,
+        product=header.product,
+        process_name=process,
         options={"role": "graph capture"} if only_captures else {},
         event_count=columns.events,
     )

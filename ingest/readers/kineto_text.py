@@ -4,7 +4,7 @@ import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final
+from typing import Final, cast
 
 from isal import isal_zlib
 
@@ -12,6 +12,7 @@ GZIP: Final = b"\x1f\x8b"
 PIECE: Final = 1 << 15  # compressed bytes at a time: the text that one piece gives stays small
 PLAIN_PIECE: Final = 1 << 18
 GZIP_BITS: Final = 31
+DECODER_ERROR = cast(type[Exception], isal_zlib.error)  # its stub calls the type an instance
 
 
 @dataclass(slots=True)
@@ -64,7 +65,7 @@ class Text:
             while left:
                 try:
                     text = stream.decompress(left)
-                except isal_zlib.IsalError as err:
+                except DECODER_ERROR as err:
                     yield from self._last_words(read, given, str(err))
                     return
                 begun = True
@@ -80,23 +81,24 @@ class Text:
             self.damage = f"the gzip stream ends early, after {read} compressed bytes"
 
     def _last_words(self, read: int, given: int, why: str) -> Iterator[bytes]:
-        """Give what the piece at a compressed offset holds beyond what was given, up to the damage."""
+        """Give what a compressed piece holds beyond what was given, up to the damage."""
         # the fast decoder drops what it had when it fails, so the slow one goes byte by byte
         with self.path.open("rb") as file:
             stream = zlib.decompressobj(wbits=GZIP_BITS)
             for _ in range(0, read, PIECE):
                 stream = _fed(stream, file.read(PIECE))[0]
-            for number in range(read, read + PIECE):
+            while byte := file.read(1):
                 try:
-                    stream, text = _fed(stream, file.read(1))
+                    stream, text = _fed(stream, byte)
                 except zlib.error as err:
                     why = str(err)
                     break
                 new, given = text[given:], max(0, given - len(text))
                 if new:
                     yield new
+            place = file.tell()
         self.corrupt = True
-        self.damage = f"the gzip stream is damaged near compressed byte {number} ({why})"
+        self.damage = f"the gzip stream is damaged near compressed byte {place} ({why})"
 
 
 def _fed(stream: "zlib._Decompress", raw: bytes) -> tuple["zlib._Decompress", bytes]:

@@ -1,8 +1,9 @@
 """Values out of their text: single ones, and columns exact to the last digit."""
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from itertools import filterfalse
 from typing import Final, TypeVar
 
 import msgspec
@@ -12,6 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 T = TypeVar("T")
+R = TypeVar("R")
 Word = str | int | float | None
 MISSING: Final = msgspec.Raw(b"")
 QUOTES: Final = '" \t\r\n'
@@ -150,15 +152,16 @@ class Codes:
     _codes: dict[Word, int] = field(default_factory=dict)
     _by_text: dict[str, int] = field(default_factory=dict)
 
-    def of(self, values: list[Word]) -> npt.NDArray[np.int64]:
-        """Give the number of each value."""
+    def of(self, rows: Sequence[R], value: Callable[[R], Word]) -> npt.NDArray[np.int64]:
+        """Give the number of each row's value."""
         try:
-            return np.fromiter(map(self._codes.__getitem__, values), np.int64, len(values))
+            codes = map(self._codes.__getitem__, map(value, rows))
+            return np.fromiter(codes, np.int64, len(rows))
         except KeyError:
             # in the order in which they come, so that the steps of reading leave no trace
-            for value in dict.fromkeys(values):
-                self._learn(value)
-            return self.of(values)
+            for new in filterfalse(self._codes.__contains__, dict.fromkeys(map(value, rows))):
+                self._learn(new)
+            return self.of(rows, value)
 
     def _learn(self, value: Word) -> None:
         text = "" if value is None else str(value)

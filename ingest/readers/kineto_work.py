@@ -20,8 +20,9 @@ Flags = npt.NDArray[np.bool_]
 T = TypeVar("T")
 NONE: Final = np.iinfo(np.int64).min
 NO_STREAM: Final = 0xFFFF_FFFF  # minus one, as some writers print it
+BESIDE: Final = {Kind.MARK: " annotations", Kind.SYNC: " syncs"}
 ON_DEVICE: Final = (Kind.DEVICE, Kind.MARK, Kind.SYNC)
-LANE_BITS: Final = 24  # distinct threads or streams of one block
+LANE_BITS: Final = 24  # for distinct threads or streams of a block
 
 
 class DeviceArgs(msgspec.Struct, gc=False):
@@ -61,7 +62,8 @@ def work(args: bytes, asked: Flags, kind: Ints, said: Ints) -> Work:
     unknown = kind == Kind.UNKNOWN
     found.kind = np.select(
         [unknown & (found.stream != NONE), unknown & (said & Says.API > 0), unknown],
-        [Kind.DEVICE, Kind.RUNTIME, Kind.HOST], kind,
+        [Kind.DEVICE, Kind.RUNTIME, Kind.HOST],
+        kind,
     )
     found.kind[(found.kind == Kind.DEVICE) & (said & Says.EVENT_MARK > 0)] = Kind.SYNC
     linked = np.isin(found.kind, (Kind.RUNTIME, Kind.DEVICE)) & (found.correlation > 0)
@@ -70,7 +72,7 @@ def work(args: bytes, asked: Flags, kind: Ints, said: Ints) -> Work:
 
 
 def place(found: Work, pid: Ints, tid: Ints) -> None:
-    """Settle the device and the stream of what a device did, from the thread's numbers if need be."""
+    """Settle the device and the stream of what a device did; process and thread may tell them."""
     on_device = np.isin(found.kind, ON_DEVICE)
     for key, otherwise in (("stream", tid), ("device", pid)):
         own = getattr(found, key)
@@ -117,9 +119,10 @@ def _lane_name(
     if group == Kind.OVERHEAD:
         return "overhead"
     if group == Kind.HOST:
-        return f"process {pids[first]} thread {tids[second]}" if several else f"thread {tids[second]}"
+        thread = f"thread {tids[second]}"
+        return f"process {pids[first]} {thread}" if several else thread
     device = f"device {max(0, first - 1)}"
-    return (device if second == NONE else f"{device} stream {second}") + {Kind.MARK: " annotations", Kind.SYNC: " syncs"}.get(Kind(group), "")
+    return (device if second == NONE else f"{device} stream {second}") + BESIDE.get(Kind(group), "")
 
 
 def filled(values: pa.Int64Array) -> Ints:
