@@ -70,8 +70,8 @@ class EmbeddedStore:
     def load(self, run_id: int, files: Mapping[str, Sequence[Path]]) -> None:
         """Load a whole run that is not there yet, from Parquet files by table name."""
         parts = bulk.look(run_id, files)
-        # each file is a transaction of its own: all in one keep 170 bytes a relation in memory, double
-        # the file, and end the process at 5·10⁶ spans
+        # each table is a transaction of its own: all in one keep 170 bytes a relation in memory,
+        # double the file, and end the process at 5·10⁶ spans
         with self._writer() as connection:
             bulk.load(connection, run_id, parts)
 
