@@ -26,8 +26,9 @@ def classes() -> dict[str, ClaimClass]:
     """Give all classes by name."""
     said = tomllib.loads(files("teller.graph").joinpath("classes.toml").read_text("utf-8"))
     return {
-        c["name"]: ClaimClass(c["name"], c["title"], c["verdict"], c["cases"],
-                              tuple(c["culprits"]), c["siblings"])
+        c["name"]: ClaimClass(
+            c["name"], c["title"], c["verdict"], c["cases"], tuple(c["culprits"]), c["siblings"]
+        )
         for c in said["class"]
     }
 

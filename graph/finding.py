@@ -1,4 +1,4 @@
-"""What a diagnosis says, as the one object that every surface renders: text, JSON, report, graph."""
+"""What a diagnosis says, as the one object that every surface renders."""
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
@@ -9,6 +9,11 @@ Verdict = Literal["fault", "no_fault", "data_quality", "not_visible"]
 
 SEVERITIES: Final[tuple[Severity, ...]] = ("info", "low", "medium", "high", "critical")
 ENVELOPE_SCHEMA: Final = "teller.diagnosis/1"
+
+
+def _frozen(said: Any) -> Any:
+    """Turn lists of JSON back into tuples."""
+    return tuple(_frozen(x) for x in said) if isinstance(said, (list, tuple)) else said
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,39 +81,59 @@ class Finding:
     def to_json(self) -> dict[str, Any]:
         """Give the finding as the envelope holds it: ids are strings, `class` is spelt out."""
         return {
-            "id": str(self.id), "run": str(self.run), "class": self.klass,
-            "case_class": self.case_class, "title": self.title, "severity": self.severity,
-            "confidence": round(self.confidence, 3), "culprit": asdict(self.culprit),
+            "id": str(self.id),
+            "run": str(self.run),
+            "class": self.klass,
+            "case_class": self.case_class,
+            "title": self.title,
+            "severity": self.severity,
+            "confidence": round(self.confidence, 3),
+            "culprit": asdict(self.culprit),
             "text": self.text,
             "steps": {
-                "first": self.first_step, "last": self.last_step, "count": self.step_count,
+                "first": self.first_step,
+                "last": self.last_step,
+                "count": self.step_count,
             },
             "time": {"start_ns": self.start_ns, "end_ns": self.end_ns},
-            "cost": asdict(self.cost), "numbers": dict(self.numbers),
+            "cost": asdict(self.cost),
+            "numbers": dict(self.numbers),
             "evidence": [asdict(e) | {"id": str(e.id)} for e in self.evidence],
-            "against": list(self.against), "not_checked": list(self.not_checked),
-            "next_step": self.next_step, "ruleset": self.ruleset, "voices": dict(self.voices),
+            "against": list(self.against),
+            "not_checked": list(self.not_checked),
+            "next_step": self.next_step,
+            "ruleset": self.ruleset,
+            "voices": dict(self.voices),
         }
 
     @classmethod
     def from_json(cls, said: Mapping[str, Any]) -> "Finding":
         """Read back what `to_json` gave."""
         who = said["culprit"]
-        culprit = Culprit(who["kind"], *(
-            tuple(tuple(x) if isinstance(x, list) else x for x in who[k])
-            for k in ("ranks", "hosts", "devices", "links", "groups", "operators", "components",
-                      "requests")
-        ))
+        culprit = Culprit(**{k: _frozen(v) for k, v in who.items()})
         steps, time = said["steps"], said["time"]
         return cls(
-            id=int(said["id"]), run=int(said["run"]), klass=said["class"],
-            case_class=said["case_class"], title=said["title"], severity=said["severity"],
-            confidence=said["confidence"], culprit=culprit, text=said["text"],
-            next_step=said["next_step"], ruleset=said["ruleset"], first_step=steps["first"],
-            last_step=steps["last"], step_count=steps["count"], start_ns=time["start_ns"],
-            end_ns=time["end_ns"], cost=Cost(**said["cost"]), numbers=said["numbers"],
+            id=int(said["id"]),
+            run=int(said["run"]),
+            klass=said["class"],
+            case_class=said["case_class"],
+            title=said["title"],
+            severity=said["severity"],
+            confidence=said["confidence"],
+            culprit=culprit,
+            text=said["text"],
+            next_step=said["next_step"],
+            ruleset=said["ruleset"],
+            first_step=steps["first"],
+            last_step=steps["last"],
+            step_count=steps["count"],
+            start_ns=time["start_ns"],
+            end_ns=time["end_ns"],
+            cost=Cost(**said["cost"]),
+            numbers=said["numbers"],
             evidence=tuple(Evidence(**(e | {"id": int(e["id"])})) for e in said["evidence"]),
-            against=tuple(said["against"]), not_checked=tuple(said["not_checked"]),
+            against=tuple(said["against"]),
+            not_checked=tuple(said["not_checked"]),
             voices=said["voices"],
         )
 
@@ -165,9 +190,11 @@ class Diagnosis:
     def to_json(self) -> dict[str, Any]:
         """Give the `teller.diagnosis/1` envelope."""
         return {
-            "schema": ENVELOPE_SCHEMA, "verdict": self.verdict,
+            "schema": ENVELOPE_SCHEMA,
+            "verdict": self.verdict,
             "runs": [r.to_json() for r in self.runs],
             "findings": [f.to_json() for f in self.findings],
             "data_quality": [asdict(q) for q in self.data_quality],
-            "inputs": [asdict(i) for i in self.inputs], "notes": list(self.notes),
+            "inputs": [asdict(i) for i in self.inputs],
+            "notes": list(self.notes),
         }

@@ -1,4 +1,4 @@
-"""Keep findings: in the archive, which is the truth, and in the graph, where they can be asked for."""
+"""Keep findings: in the archive, which is the truth, and in the graph, to be asked for."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
@@ -6,6 +6,7 @@ import msgspec
 import pyarrow as pa
 
 from teller.graph import ids, schema
+from teller.graph.archive import Archive, RunEntry
 from teller.graph.finding import Finding
 from teller.graph.workspace import Workspace
 
@@ -17,7 +18,8 @@ SHOWN_LABELS = {n.label for _, n in schema.SHOWN_BY.ends}
 def keep(workspace: Workspace, found: Mapping[int, Sequence[Finding]], ruleset: str) -> None:
     """Put what a rule set says of runs in the place of what it said before."""
     changed = {
-        run: findings for run, findings in found.items()
+        run: findings
+        for run, findings in found.items()
         if list(findings) != workspace.archive.findings(run, ruleset)
     }
     if not changed:
@@ -28,7 +30,13 @@ def keep(workspace: Workspace, found: Mapping[int, Sequence[Finding]], ruleset: 
     with workspace.changing() as store:
         for run, findings in changed.items():
             store.remove(schema.FINDING.label, [f.id for f in stale[run]])
-            store.append(run, tables(workspace.archive.entry(run).key, run, findings))
+            key = workspace.archive.entry(run).key
+            store.append(run, tables(key, run, findings), skip_lost=True)
+
+
+def rest(archive: Archive, entry: RunEntry) -> Tables:
+    """Give what was said of a run before, so that a rebuilt graph has it again."""
+    return tables(entry.key, entry.run_id, archive.findings(entry.run_id))
 
 
 def tables(key: str, run: int, findings: Sequence[Finding]) -> Tables:
@@ -42,25 +50,44 @@ def tables(key: str, run: int, findings: Sequence[Finding]) -> Tables:
         made[f"BLAMES.Finding.{label}"] = _ends(schema.BLAMES, pairs)
     for label in sorted(SHOWN_LABELS):
         shown = dict.fromkeys(
-            (f.id, e.id, e.role) for f in findings for e in f.evidence if e.kind == label)
-        made[f"SHOWN_BY.Finding.{label}"] = _table(schema.SHOWN_BY.arrow, [
-            {"src": a, "dst": b, "role": role} for a, b, role in shown])
+            (f.id, e.id, e.role) for f in findings for e in f.evidence if e.kind == label
+        )
+        made[f"SHOWN_BY.Finding.{label}"] = _table(
+            schema.SHOWN_BY.arrow, [{"src": a, "dst": b, "role": role} for a, b, role in shown]
+        )
     return {name: table for name, table in made.items() if table.num_rows}
 
 
 def _row(finding: Finding) -> dict[str, object]:
     said = finding.to_json()
     who = finding.culprit
-    names = [*who.operators, *(f"rank {r}" for r in who.ranks), *who.devices, *who.hosts,
-             *who.groups, *who.components]
+    names = [
+        *who.operators,
+        *(f"rank {r}" for r in who.ranks),
+        *who.devices,
+        *who.hosts,
+        *who.groups,
+        *who.components,
+    ]
     return {
-        "id": finding.id, "run_id": finding.run, "kind": schema.FINDING.label,
-        "class": finding.klass, "case_class": finding.case_class, "title": finding.title,
-        "severity": finding.severity, "confidence": finding.confidence,
-        "culprit_kind": who.kind, "culprit": ", ".join(names), "components": ",".join(
-            who.components), "excess_ns": finding.cost.excess_ns, "share": finding.cost.share,
-        "text": finding.text, "start_ns": finding.start_ns, "end_ns": finding.end_ns,
-        "ruleset": finding.ruleset, "detail": msgspec.json.encode(said).decode(),
+        "id": finding.id,
+        "run_id": finding.run,
+        "kind": schema.FINDING.label,
+        "class": finding.klass,
+        "case_class": finding.case_class,
+        "title": finding.title,
+        "severity": finding.severity,
+        "confidence": finding.confidence,
+        "culprit_kind": who.kind,
+        "culprit": ", ".join(names),
+        "components": ",".join(who.components),
+        "excess_ns": finding.cost.excess_ns,
+        "share": finding.cost.share,
+        "text": finding.text,
+        "start_ns": finding.start_ns,
+        "end_ns": finding.end_ns,
+        "ruleset": finding.ruleset,
+        "detail": msgspec.json.encode(said).decode(),
     }
 
 
@@ -84,4 +111,3 @@ def _ends(relation: schema.Relation, pairs: Iterable[tuple[int, int]]) -> pa.Tab
 
 def _table(wanted: pa.Schema, rows: Sequence[Mapping[str, object]]) -> pa.Table:
     return pa.Table.from_pylist(list(rows), schema=wanted)
-

@@ -1,4 +1,4 @@
-"""From a run's archived spans to the graph's span tables: one clock, ids, and what they should cost.
+"""From a run's archived spans to the graph's span tables: one clock, ids, excess.
 
 The archive keeps spans on their sources' clocks and names rows by place; `sources.json` says how to
 reach the run's axis and ids. What is derived here can always be derived again.
@@ -15,8 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from teller.graph import ids, keep, schema
-from teller.graph.archive import Archive
+from teller.graph import ids, schema
 
 Ints = npt.NDArray[np.int64]
 
@@ -46,7 +45,8 @@ class SpanSource(msgspec.Struct, frozen=True):
         """Put source times on the run's axis."""
         moved = time + self.shift_ns
         drift = np.rint((moved - self.drift_at_ns) * (self.drift_ppm * 1e-6)).astype(np.int64)
-        return moved + self.offset_ns + drift - self.t0_ns
+        aligned: Ints = moved + self.offset_ns + drift - self.t0_ns
+        return aligned
 
 
 class Sources(msgspec.Struct, frozen=True):
@@ -73,21 +73,18 @@ def project(generation: Path, scratch: Path) -> Mapping[str, Sequence[Path]]:
         operators |= _operators(spans)
         for name, table in made.items():
             path = scratch / f"{name}.{number}.parquet"
-            pq.write_table(table, path, compression="none", use_dictionary=_words(table),
-                           write_statistics=False, store_schema=False)
+            pq.write_table(
+                table,
+                path,
+                compression="none",
+                use_dictionary=_words(table),
+                write_statistics=False,
+                store_schema=False,
+            )
             files.setdefault(name, []).append(path)
-    for name, table in _findings(generation, run).items():
-        pq.write_table(table, scratch / f"{name}.parquet")
-        files.setdefault(name, []).append(scratch / f"{name}.parquet")
     path = scratch / "Operator.parquet"
     pq.write_table(_operator_table(operators), path)
     return files | {"Operator": [path]}
-
-
-def _findings(generation: Path, run: Sources) -> dict[str, pa.Table]:
-    """Give what was said of the run before, so that a rebuilt graph has it again."""
-    archive = Archive(generation.parent.parent)
-    return keep.tables(run.key, run.run_id, archive.findings(run.run_id))
 
 
 def _words(table: pa.Table) -> list[str]:
@@ -95,7 +92,11 @@ def _words(table: pa.Table) -> list[str]:
 
 
 def _span_tables(
-    run: Sources, number: int, source: SpanSource, spans: pa.Table, expected: pa.Table,
+    run: Sources,
+    number: int,
+    source: SpanSource,
+    spans: pa.Table,
+    expected: pa.Table,
     members: pa.Table,
 ) -> dict[str, pa.Table]:
     place = spans["place"].to_numpy()
@@ -103,9 +104,14 @@ def _span_tables(
     start, end = (source.run_time(spans[n].to_numpy()) for n in ("start_ns", "end_ns"))
     late, own = _own_time(number, spans, members)
     columns = {
-        "id": own_id, "rank": np.full(len(place), source.rank),
-        "step_index": _steps(spans, source), "start_ns": start, "end_ns": end,
-        "dur_ns": end - start, "own_ns": own, "late_ns": late,
+        "id": own_id,
+        "rank": np.full(len(place), source.rank),
+        "step_index": _steps(spans, source),
+        "start_ns": start,
+        "end_ns": end,
+        "dur_ns": end - start,
+        "own_ns": own,
+        "late_ns": late,
         "excess_ns": _excess(number, spans, source, expected, own),
         "input_id": np.full(len(place), source.input_id),
     }
@@ -122,7 +128,8 @@ def _span_tables(
         else:
             arrays.append(spans[field.name])
     return {schema.SPAN.label: pa.table(arrays, names=schema.SPAN.arrow.names)} | _relations(
-        run, source, spans, own_id)
+        run, source, spans, own_id
+    )
 
 
 def _steps(spans: pa.Table, source: SpanSource) -> pa.Array:
@@ -167,7 +174,8 @@ def _excess(
     step = pc.fill_null(_steps(spans, source), -1).to_numpy()
     lowest = min(int(step.min(initial=0)), int(pc.min(mine["step_index"]).as_py()))
     key = ((mine["step_index"].to_numpy() - lowest) * width + known_code) * 2 + (
-        mine["device"].to_numpy())
+        mine["device"].to_numpy()
+    )
     own_key = ((step - lowest) * width + operator.indices.to_numpy().astype(np.int64)) * 2 + device
     order = np.argsort(key, kind="stable")
     at = order[np.minimum(np.searchsorted(key[order], own_key), len(key) - 1)]
@@ -182,38 +190,59 @@ def _relations(
 ) -> dict[str, pa.Table]:
     made = {}
     for name, column, columns in (
-        ("CHILD", "parent", ()), ("LAUNCHED", "launched_by", ()), ("NEXT", "previous", ("gap_ns",)),
+        ("CHILD", "parent", ()),
+        ("LAUNCHED", "launched_by", ()),
+        ("NEXT", "previous", ("gap_ns",)),
     ):
         known = pc.is_valid(spans[column])
         src = pc.add(spans[column].filter(known), source.base)
         parts = {"src": src, "dst": pa.array(own_id).filter(known.combine_chunks())}
-        made[f"{name}.Span.Span"] = pa.table(
-            parts | {c: spans[c].filter(known) for c in columns})
+        made[f"{name}.Span.Span"] = pa.table(parts | {c: spans[c].filter(known) for c in columns})
     known = pc.is_valid(spans["waited_for"])
-    made["WAITED_FOR.Span.Span"] = pa.table({
-        "src": pa.array(own_id).filter(known.combine_chunks()),
-        "dst": pc.add(spans["waited_for"].filter(known), source.base)})
+    made["WAITED_FOR.Span.Span"] = pa.table(
+        {
+            "src": pa.array(own_id).filter(known.combine_chunks()),
+            "dst": pc.add(spans["waited_for"].filter(known), source.base),
+        }
+    )
     step = _steps(spans, source)
     known = pc.is_valid(step)
     inside = step.filter(known).to_numpy()
-    made["IN_STEP.Span.Step"] = pa.table({
-        "src": pa.array(own_id).filter(known),
-        "dst": pa.array(ids.node_ids(run.key, "Step", np.full(len(inside), source.rank), inside))})
+    made["IN_STEP.Span.Step"] = pa.table(
+        {
+            "src": pa.array(own_id).filter(known),
+            "dst": pa.array(
+                ids.node_ids(run.key, "Step", np.full(len(inside), source.rank), inside)
+            ),
+        }
+    )
     return made
 
 
 def _operators(spans: pa.Table) -> dict[str, tuple[str, str]]:
-    pairs = spans.select(["operator", "family", "layer"]).group_by(
-        ["operator", "family", "layer"]).aggregate([])
-    return {o: (f, y) for o, f, y in zip(*(pairs[c].to_pylist() for c in (
-        "operator", "family", "layer")), strict=True)}
+    pairs = (
+        spans.select(["operator", "family", "layer"])
+        .group_by(["operator", "family", "layer"])
+        .aggregate([])
+    )
+    return {
+        o: (f, y)
+        for o, f, y in zip(
+            *(pairs[c].to_pylist() for c in ("operator", "family", "layer")), strict=True
+        )
+    }
 
 
 def _operator_table(operators: Mapping[str, tuple[str, str]]) -> pa.Table:
     names = sorted(operators)
-    return pa.table({
-        "id": [ids.node_id("", "Operator", n) for n in names],
-        "run_id": [SHARED_RUN] * len(names), "kind": [schema.OPERATOR.label] * len(names),
-        "name": names, "family": [operators[n][0] for n in names],
-        "layer": [operators[n][1] for n in names],
-    }, schema=schema.OPERATOR.arrow)
+    return pa.table(
+        {
+            "id": [ids.node_id("", "Operator", n) for n in names],
+            "run_id": [SHARED_RUN] * len(names),
+            "kind": [schema.OPERATOR.label] * len(names),
+            "name": names,
+            "family": [operators[n][0] for n in names],
+            "layer": [operators[n][1] for n in names],
+        },
+        schema=schema.OPERATOR.arrow,
+    )

@@ -73,6 +73,8 @@ COMMON: Final = (
     Column("kind", TEXT, "The label again, since `labels()` is not portable."),
 )
 
+# fmt: off
+# One label a paragraph: the formatter would give each column a line and bury the labels.
 NAME = Column("name", TEXT, "The name as the source gives it.")
 RANK = Column("rank", INT, "Global rank; null where it is not known.")
 HOST = Column("host", TEXT, "Host name.")
@@ -285,3 +287,4 @@ RELATIONS: Final = (
     TALKED_TO, ABOUT, DURING, INSIDE, FROM_RANK, FROM_HOST, MATCHES, CONSISTS_OF, CONTAINS,
     PART_OF, ON_INPUT, IN_RUN, BLAMES, SHOWN_BY, GROUPS,
 )
+# fmt: on

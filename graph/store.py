@@ -11,7 +11,7 @@ import pyarrow as pa
 from teller.errors import TellerError
 
 
-class StoreUnreadable(TellerError):  # noqa: N818 (named like the others)
+class StoreUnreadable(TellerError):
     """The files of a store are missing, damaged or of another version."""
 
 

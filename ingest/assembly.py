@@ -100,8 +100,15 @@ def run_key(parts: Sequence[Part], manifest: str) -> str:
 
 
 def assemble(
-    parts: Sequence[Part], inputs: Sequence[InputRow], remarks: Sequence[Remark], *, key: str,
-    name: str, deployment: str, engine: str, t0_epoch_ns: int | None = None,
+    parts: Sequence[Part],
+    inputs: Sequence[InputRow],
+    remarks: Sequence[Remark],
+    *,
+    key: str,
+    name: str,
+    deployment: str,
+    engine: str,
+    t0_epoch_ns: int | None = None,
 ) -> Assembly:
     """Work out all that needs several sources."""
     parts = tuple(sorted(parts, key=lambda p: (p.identity.rank, p.head)))
@@ -111,13 +118,27 @@ def assemble(
     shifts = renumber(sources, line.timed.members)
     stepped = steps_of(sources, ranks, line, shifts)
     sums = [_renumbered(s.operators, shift) for s, shift in zip(sources, shifts, strict=True)]
-    expected = scores.expected([
-        (i, rank, _scored(table, sources[i]), load)
-        for i, (rank, table, load) in enumerate(zip(ranks, sums, stepped.loads, strict=True))
-    ])
+    expected = scores.expected(
+        [
+            (i, rank, _scored(table, sources[i]), load)
+            for i, (rank, table, load) in enumerate(zip(ranks, sums, stepped.loads, strict=True))
+        ]
+    )
     facts = facts_of(sources, line, sums, shifts)
-    return Assembly(key, name, deployment, engine, parts, tuple(inputs), tuple(remarks), line,
-                    stepped, tuple(shifts), expected, tuple(facts))
+    return Assembly(
+        key,
+        name,
+        deployment,
+        engine,
+        parts,
+        tuple(inputs),
+        tuple(remarks),
+        line,
+        stepped,
+        tuple(shifts),
+        expected,
+        tuple(facts),
+    )
 
 
 def _renumbered(sums: pa.Table, shift: int) -> pa.Table:

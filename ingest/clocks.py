@@ -36,10 +36,11 @@ class Clock:
 
     def common(self, time: Ints) -> Ints:
         """Put times on the common clock."""
-        if not self.drift_ppm:
-            return time + self.offset_ns
-        drift = (time - self.at_ns) * (self.drift_ppm * 1e-6)
-        return time + self.offset_ns + np.rint(drift).astype(np.int64)
+        common: Ints = time + self.offset_ns
+        if self.drift_ppm:
+            drift = (time - self.at_ns) * (self.drift_ppm * 1e-6)
+            common = common + np.rint(drift).astype(np.int64)
+        return common
 
 
 def align(members: pa.Table, sources: int) -> list[Clock]:
@@ -55,7 +56,7 @@ def align(members: pa.Table, sources: int) -> list[Clock]:
 
 
 def _matrix(members: pa.Table, sources: int) -> tuple[Floats, int]:
-    """Ends as (collective, source), relative to the first; nan where a rank is missing."""
+    """Give ends as (collective, source), relative to the first; nan where a rank is missing."""
     together = pc.and_(
         pc.is_in(members["op"], pa.array(LEAVE_TOGETHER)),
         pc.not_equal(members["matched_by"], "single"),

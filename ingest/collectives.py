@@ -20,14 +20,28 @@ WAIT_FOR_ALL: Final = (*LEAVE_TOGETHER, "all_to_all")
 PAIRWISE: Final = ("send", "recv", "send_recv")
 
 # One row a (collective, rank). `number` counts collectives; `source` is the rank's source.
-MEMBERS: Final = pa.schema([
-    ("number", pa.int64()), ("source", pa.int64()), ("rank", pa.int64()), ("place", pa.int64()),
-    ("step_index", pa.int64()), ("group", pa.string()), ("op", pa.string()), ("seq", pa.int64()),
-    ("size_bytes", pa.int64()), ("dtype", pa.string()), ("matched_by", pa.string()),
-    ("start_ns", pa.int64()), ("end_ns", pa.int64()), ("host_start_ns", pa.int64()),
-    ("operator", pa.string()), ("device", pa.bool_()), ("parent", pa.int64()),
-    ("launched_by", pa.int64()),
-])
+MEMBERS: Final = pa.schema(
+    [
+        ("number", pa.int64()),
+        ("source", pa.int64()),
+        ("rank", pa.int64()),
+        ("place", pa.int64()),
+        ("step_index", pa.int64()),
+        ("group", pa.string()),
+        ("op", pa.string()),
+        ("seq", pa.int64()),
+        ("size_bytes", pa.int64()),
+        ("dtype", pa.string()),
+        ("matched_by", pa.string()),
+        ("start_ns", pa.int64()),
+        ("end_ns", pa.int64()),
+        ("host_start_ns", pa.int64()),
+        ("operator", pa.string()),
+        ("device", pa.bool_()),
+        ("parent", pa.int64()),
+        ("launched_by", pa.int64()),
+    ]
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +77,7 @@ def _groups(calls: pa.Table) -> list[tuple[str, pa.Table]]:
 
 
 def _outermost(calls: pa.Table) -> pa.Table:
-    """Drop host calls inside host calls (a library's range inside the framework's), sort by time."""
+    """Drop host calls inside host calls, a library's in the framework's; sort by time."""
     calls = calls.take(pc.sort_indices(calls, [("start_ns", "ascending"), ("place", "ascending")]))
     device = calls["device"].to_numpy()
     start, end = calls["start_ns"].to_numpy(), calls["end_ns"].to_numpy()
@@ -76,15 +90,13 @@ def _outermost(calls: pa.Table) -> pa.Table:
 
 
 def _one_kind(parts: list[tuple[RankCalls, pa.Table]]) -> list[tuple[RankCalls, pa.Table]]:
-    """Keep device rows where any rank has them, else host rows: their times mean different things."""
+    """Keep device rows where any rank has them, else host rows: never a mix of both."""
     if any(pc.any(calls["device"]).as_py() for _, calls in parts):
         parts = [(one, calls.filter(calls["device"])) for one, calls in parts]
     return [(one, calls) for one, calls in parts if calls.num_rows]
 
 
-def _match_group(
-    group: str, parts: list[tuple[RankCalls, pa.Table]]
-) -> list[tuple[pa.Table, int]]:
+def _match_group(group: str, parts: list[tuple[RankCalls, pa.Table]]) -> list[tuple[pa.Table, int]]:
     """Give (members, number of collectives) for calls of all ranks together and for pairs."""
     found = []
     together, pairs = [], []
@@ -104,7 +116,7 @@ def _match_group(
 
 
 def _seq_key(calls: pa.Table) -> Ints:
-    """A sequence number counts the group's collectives, or the messages of a pair."""
+    """Give sequence numbers, which count a group's collectives or the messages of a pair."""
     pairwise = pc.is_in(calls["op"], pa.array(PAIRWISE)).to_numpy()
     peer = pc.fill_null(calls["peer"], -1).to_numpy()
     seq: Ints = calls["seq"].to_numpy()
@@ -112,7 +124,7 @@ def _seq_key(calls: pa.Table) -> Ints:
 
 
 def _order_keys(some: list[tuple[RankCalls, pa.Table]]) -> list[Ints]:
-    """Align every rank with the one that has most calls; what fits nowhere gets a key of its own."""
+    """Align every rank with the one that has most calls; what fits nowhere stays alone."""
     tokens = _tokens([calls for _, calls in some])
     ref = max(range(len(some)), key=lambda i: (some[i][1].num_rows, -some[i][0].rank))
     ref_end = some[ref][1]["end_ns"].to_numpy()
@@ -131,7 +143,7 @@ def _order_keys(some: list[tuple[RankCalls, pa.Table]]) -> list[Ints]:
 
 
 def _tokens(tables: list[pa.Table]) -> list[Ints]:
-    """Number what the calls could be: operation and size."""
+    """Give a number to what the calls could be: operation and size."""
     words = [
         pc.binary_join_element_wise(
             t["op"], pc.fill_null(t["size_bytes"], -1).cast(pa.string()), " "
@@ -150,19 +162,22 @@ def _number(
     )
     tables, at = [], 0
     for (one, calls), key in zip(some, keys, strict=True):
-        number = inverse[at:at + len(key)]
+        number = inverse[at : at + len(key)]
         at += len(key)
         size = len(key)
         given = {
-            "number": pa.array(number), "source": pa.array(np.full(size, one.source)),
+            "number": pa.array(number),
+            "source": pa.array(np.full(size, one.source)),
             "rank": pa.array(np.full(size, one.rank)),
             "group": pa.repeat(pa.scalar(group), size),
             "matched_by": pa.array(np.where(seen[number] > 1, by, "single")),
         }
-        tables.append(pa.table(
-            [given.get(f.name, None) if f.name in given else calls[f.name] for f in MEMBERS],
-            schema=MEMBERS,
-        ))
+        tables.append(
+            pa.table(
+                [given.get(f.name) if f.name in given else calls[f.name] for f in MEMBERS],
+                schema=MEMBERS,
+            )
+        )
     return pa.concat_tables(tables), len(distinct)
 
 
@@ -176,8 +191,9 @@ class Timed:
 
 def timed(found: pa.Table) -> Timed:
     """Work out arrival, wait and pure time; times are on the common clock."""
-    order = pc.sort_indices(found, [("number", "ascending"), ("start_ns", "ascending"),
-                                    ("rank", "ascending")])
+    order = pc.sort_indices(
+        found, [("number", "ascending"), ("start_ns", "ascending"), ("rank", "ascending")]
+    )
     found = found.take(order)
     number = found["number"].to_numpy()
     if not len(number):
@@ -197,27 +213,50 @@ def timed(found: pa.Table) -> Timed:
     middle = (start[first + (count - 1) // 2] + start[first + count // 2]) // 2
     late = np.where(count[row] > 1, start - middle[row], 0)
     arrival_order = np.arange(len(number)) - first[row]
-    table = _with(found, start, np.maximum(wait, 0), np.where(all_wait, pure[row], 0),
-                  arrival_order, late)
+    table = _with(
+        found, start, np.maximum(wait, 0), np.where(all_wait, pure[row], 0), arrival_order, late
+    )
     head = found.take(pa.array(first))
     rank = found["rank"].to_numpy()
     complete = count > 1
-    collectives = pa.table([
-        head["number"], head["group"], head["op"], head["seq"],
-        pa.array(_biggest(found, first)), head["dtype"], pa.array(count),
-        pa.array(start[first]), pa.array(finish), pa.array(last_arrival - start[first]),
-        pa.array(pure, mask=~(complete & all_wait[first])), pa.array(rank[last], mask=~complete),
-        head["matched_by"],
-    ], schema=_COLLECTIVES)
+    collectives = pa.table(
+        [
+            head["number"],
+            head["group"],
+            head["op"],
+            head["seq"],
+            pa.array(_biggest(found, first)),
+            head["dtype"],
+            pa.array(count),
+            pa.array(start[first]),
+            pa.array(finish),
+            pa.array(last_arrival - start[first]),
+            pa.array(pure, mask=~(complete & all_wait[first])),
+            pa.array(rank[last], mask=~complete),
+            head["matched_by"],
+        ],
+        schema=_COLLECTIVES,
+    )
     return Timed(table, collectives)
 
 
-_COLLECTIVES: Final = pa.schema([
-    ("number", pa.int64()), ("group", pa.string()), ("op", pa.string()), ("seq", pa.int64()),
-    ("size_bytes", pa.int64()), ("dtype", pa.string()), ("ranks_seen", pa.int64()),
-    ("start_ns", pa.int64()), ("end_ns", pa.int64()), ("skew_ns", pa.int64()),
-    ("pure_ns", pa.int64()), ("last_rank", pa.int64()), ("matched_by", pa.string()),
-])
+_COLLECTIVES: Final = pa.schema(
+    [
+        ("number", pa.int64()),
+        ("group", pa.string()),
+        ("op", pa.string()),
+        ("seq", pa.int64()),
+        ("size_bytes", pa.int64()),
+        ("dtype", pa.string()),
+        ("ranks_seen", pa.int64()),
+        ("start_ns", pa.int64()),
+        ("end_ns", pa.int64()),
+        ("skew_ns", pa.int64()),
+        ("pure_ns", pa.int64()),
+        ("last_rank", pa.int64()),
+        ("matched_by", pa.string()),
+    ]
+)
 
 
 def _biggest(found: pa.Table, first: Ints) -> Ints:

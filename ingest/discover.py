@@ -115,16 +115,25 @@ def discover(paths: Sequence[Path]) -> Found:
             head = b"" if path.is_dir() else head_of(path)
             reader = None if manifest else reader_for(head, path)
         except OSError as error:
-            remarks.append(Remark(name, "", f"cannot be read: {error.strerror}",
-                                  "check the file's permissions"))
+            remarks.append(
+                Remark(
+                    name, "", f"cannot be read: {error.strerror}", "check the file's permissions"
+                )
+            )
             continue
         if manifest:
             manifests.append(manifest)
         elif reader:
             candidates.append(Candidate(path, name, reader.FORMAT, _hash(head), _digest(path)))
         elif not head and not path.is_dir():
-            remarks.append(Remark(name, "byte 0", "the file is empty",
-                                  "record it again; the writer was stopped before it wrote"))
+            remarks.append(
+                Remark(
+                    name,
+                    "byte 0",
+                    "the file is empty",
+                    "record it again; the writer was stopped before it wrote",
+                )
+            )
         else:
             others.append(name)
             remarks += _near_miss(path, name, head)
@@ -138,7 +147,7 @@ def reader_for(head: bytes, path: Path) -> Reader | None:
 
 def reader_named(name: str) -> Reader:
     """Give the reader of a format."""
-    return next(reader for reader in READERS if reader.FORMAT == name)
+    return next(reader for reader in READERS if name == reader.FORMAT)
 
 
 def _walk(paths: Sequence[Path]) -> Iterator[tuple[Path, str]]:
@@ -207,11 +216,23 @@ def _near_miss(path: Path, name: str, head: bytes) -> list[Remark]:
     if not path.name.endswith(tracelike) or path.name in ("notes.json", MANIFEST):
         return []
     if path.name.endswith((".nsys-rep", ".qdrep")):
-        return [Remark(name, "", "is an Nsight Systems report, not an export",
-                       f"run: nsys export --type sqlite {path.name}")]
+        return [
+            Remark(
+                name,
+                "",
+                "is an Nsight Systems report, not an export",
+                f"run: nsys export --type sqlite {path.name}",
+            )
+        ]
     what = _content(head)
-    return [Remark(name, "byte 0", f"is no trace: {what}",
-                   "if it should be one, record it again; otherwise leave it out")]
+    return [
+        Remark(
+            name,
+            "byte 0",
+            f"is no trace: {what}",
+            "if it should be one, record it again; otherwise leave it out",
+        )
+    ]
 
 
 def _content(head: bytes) -> str:

@@ -77,8 +77,7 @@ def _pace(i: int, one: Shaped) -> Iterator[Fact]:
     if inside.num_rows and window:
         busy = pc.sum(inside["busy_ns"]).as_py()
         yield Fact("pace.step_busy_ratio", busy / window, i)
-        yield Fact("pace.step_host_idle_ratio",
-                   pc.sum(inside["host_idle_ns"]).as_py() / window, i)
+        yield Fact("pace.step_host_idle_ratio", pc.sum(inside["host_idle_ns"]).as_py() / window, i)
 
 
 def _step_time(one: Shaped) -> int:
@@ -90,17 +89,20 @@ def _silences(i: int, one: Shaped, line: Timeline, shift: int) -> Iterator[Fact]
     for row in one.silences.to_pylist():  # at most 64
         step = row["step_index"]
         yield Fact(
-            "silence", row["end_ns"] - row["start_ns"], i,
-            time_ns=line.axes[i].moment(row["start_ns"]), place=row["place"],
+            "silence",
+            row["end_ns"] - row["start_ns"],
+            i,
+            time_ns=line.axes[i].moment(row["start_ns"]),
+            place=row["place"],
             step_index=None if step is None else step + shift,
         )
 
 
 def _comparison(sums: Sequence[pa.Table], sources: int) -> Iterator[Fact]:
     """Compare each rank's device and host work with its peers', operator by operator."""
-    table = pa.concat_tables([
-        t.append_column("source", pa.array(np.full(t.num_rows, i))) for i, t in enumerate(sums)
-    ])
+    table = pa.concat_tables(
+        [t.append_column("source", pa.array(np.full(t.num_rows, i))) for i, t in enumerate(sums)]
+    )
     waits = pc.is_in(table["family"].cast(pa.string()), pa.array(WAITING))
     comm = pc.equal(table["layer"].cast(pa.string()), COMM)
     own = table.filter(pc.invert(pc.or_(waits, comm)))
@@ -112,10 +114,10 @@ def _comparison(sums: Sequence[pa.Table], sources: int) -> Iterator[Fact]:
 def _compare(name: str, part: pa.Table, sources: int) -> Iterator[Fact]:
     if not part.num_rows:
         return
-    part = part.set_column(part.column_names.index("operator"), "operator",
-                           part["operator"].cast(pa.string()))
-    total = part.group_by(["source", "operator"]).aggregate([
-        ("own_ns", "sum"), ("count", "sum")])
+    part = part.set_column(
+        part.column_names.index("operator"), "operator", part["operator"].cast(pa.string())
+    )
+    total = part.group_by(["source", "operator"]).aggregate([("own_ns", "sum"), ("count", "sum")])
     source, own = total["source"].to_numpy(), total["own_ns_sum"].to_numpy()
     each = own / np.maximum(total["count_sum"].to_numpy(), 1)
     word = pc.index_in(total["operator"], pc.unique(total["operator"])).to_numpy()

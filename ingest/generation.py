@@ -1,17 +1,18 @@
 """Write an assembled run as one generation of the archive."""
 
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import msgspec
 import pyarrow.parquet as pq
 
 from teller.graph import project
-from teller.ingest import nodes, traffic
+from teller.ingest import nodes, quality, stored, traffic
 from teller.ingest.assembly import Assembly
 
 
-def write(run: Assembly, folder: Path) -> None:
+def write(run: Assembly, manifest: str, folder: Path) -> None:
     """Move the sources' spans in, and write all else beside them."""
     (folder / "spans").mkdir(parents=True)
     (folder / project.TABLES).mkdir()
@@ -19,15 +20,25 @@ def write(run: Assembly, folder: Path) -> None:
     for number, (part, axis) in enumerate(zip(run.parts, run.line.axes, strict=True)):
         name = f"spans/{number:05d}.parquet"
         shutil.move(part.shaped.spans, folder / name)
-        sources.append(project.SpanSource(
-            file=name, rank=part.identity.rank, base=run.base(part),
-            input_id=run.input_id(part.digest), shift_ns=axis.shift_ns,
-            offset_ns=axis.clock.offset_ns, drift_ppm=axis.clock.drift_ppm,
-            drift_at_ns=axis.clock.at_ns, t0_ns=axis.t0_ns, step_shift=run.shifts[number]))
+        sources.append(
+            project.SpanSource(
+                file=name,
+                rank=part.identity.rank,
+                base=run.base(part),
+                input_id=run.input_id(part.digest),
+                shift_ns=axis.shift_ns,
+                offset_ns=axis.clock.offset_ns,
+                drift_ppm=axis.clock.drift_ppm,
+                drift_at_ns=axis.clock.at_ns,
+                t0_ns=axis.t0_ns,
+                step_shift=run.shifts[number],
+            )
+        )
     said = project.Sources(run.key, run.run_id, tuple(sources))
     (folder / project.SOURCES).write_bytes(msgspec.json.encode(said))
     pq.write_table(run.expected, folder / project.EXPECTED, compression="lz4")
     pq.write_table(run.line.timed.members, folder / project.MEMBERS, compression="lz4")
-    for name, table in (nodes.tables(run) | traffic.tables(run)).items():
+    stored.save(run, manifest, [s.file for s in sources], folder)
+    told = replace(run, remarks=(*run.remarks, *quality.remarks(run)))
+    for name, table in (nodes.tables(told) | traffic.tables(run)).items():
         pq.write_table(table, folder / project.TABLES / f"{name}.parquet", compression="lz4")
-

@@ -32,27 +32,48 @@ def steps_of(
     for i, (one, rank, axis) in enumerate(zip(sources, ranks, line.axes, strict=True)):
         table = one.steps
         index = table["step_index"].to_numpy() + shifts[i]
-        loads.append(load_of(table.set_column(
-            table.column_names.index("step_index"), "step_index", pa.array(index, pa.int64()))))
+        loads.append(
+            load_of(
+                table.set_column(
+                    table.column_names.index("step_index"),
+                    "step_index",
+                    pa.array(index, pa.int64()),
+                )
+            )
+        )
         start = axis.run_time(table["start_ns"].to_numpy())
         end = axis.run_time(table["end_ns"].to_numpy())
         size = len(index)
-        tables.append(pa.table({
-            "source": pa.array(np.full(size, i)), "rank": pa.array(np.full(size, rank)),
-            "step_index": pa.array(index, pa.int64()), "phase": table["phase"].cast(pa.string()),
-            "start_ns": pa.array(start), "end_ns": pa.array(end), "dur_ns": pa.array(end - start),
-            "wait_ns": pa.array(_waits(line.timed.members, i, one.steps["step_index"].to_numpy())),
-            "token_count": table["token_count"].cast(pa.int64()),
-            "batch_size": table["batch_size"].cast(pa.int64()),
-            "context_tokens": table["context_tokens"].cast(pa.int64()),
-            "found_by": pa.repeat(pa.scalar(one.found_by), size),
-            "confidence": pa.array(np.full(size, one.confidence)),
-        }))
+        tables.append(
+            pa.table(
+                {
+                    "source": pa.array(np.full(size, i)),
+                    "rank": pa.array(np.full(size, rank)),
+                    "step_index": pa.array(index, pa.int64()),
+                    "phase": table["phase"].cast(pa.string()),
+                    "start_ns": pa.array(start),
+                    "end_ns": pa.array(end),
+                    "dur_ns": pa.array(end - start),
+                    "wait_ns": pa.array(
+                        _waits(line.timed.members, i, one.steps["step_index"].to_numpy())
+                    ),
+                    "token_count": table["token_count"].cast(pa.int64()),
+                    "batch_size": table["batch_size"].cast(pa.int64()),
+                    "context_tokens": table["context_tokens"].cast(pa.int64()),
+                    "found_by": pa.repeat(pa.scalar(one.found_by), size),
+                    "confidence": pa.array(np.full(size, one.confidence)),
+                }
+            )
+        )
     steps = pa.concat_tables(tables)
     bucket = np.concatenate([load.bucket for load in loads]) if loads else np.zeros(0, np.int64)
     scored = score_steps(
-        steps["source"].to_numpy(), steps["step_index"].to_numpy(), steps["dur_ns"].to_numpy(),
-        _periods(steps), steps["wait_ns"].to_numpy(), bucket,
+        steps["source"].to_numpy(),
+        steps["step_index"].to_numpy(),
+        steps["dur_ns"].to_numpy(),
+        _periods(steps),
+        steps["wait_ns"].to_numpy(),
+        bucket,
     )
     steps = steps.append_column("own_ns", pa.array(scored.own_ns))
     steps = steps.append_column("excess_ns", pa.array(scored.excess_ns))
@@ -69,19 +90,22 @@ def _periods(steps: pa.Table) -> Ints:
     follows = source[later] == source[earlier]
     since = end[later] - end[earlier]
     period[later[follows]] = since[follows]
-    return np.maximum(period, 0)
+    passed: Ints = np.maximum(period, 0)
+    return passed
 
 
 def _waits(members: pa.Table, source: int, index: Ints) -> Ints:
     """Sum what the source waited in the collectives of each of its steps."""
-    own = members.filter(pc.and_(
-        pc.equal(members["source"], source), pc.is_valid(members["step_index"])))
+    own = members.filter(
+        pc.and_(pc.equal(members["source"], source), pc.is_valid(members["step_index"]))
+    )
     total = np.zeros(len(index), np.int64)
     if not own.num_rows or not len(index):
         return total
     order = np.argsort(index, kind="stable")
-    at = order[np.minimum(np.searchsorted(index[order], own["step_index"].to_numpy()),
-                          len(index) - 1)]
+    at = order[
+        np.minimum(np.searchsorted(index[order], own["step_index"].to_numpy()), len(index) - 1)
+    ]
     same = index[at] == own["step_index"].to_numpy()
     np.add.at(total, at[same], own["wait_ns"].to_numpy()[same])
     return total
@@ -91,20 +115,32 @@ def _iterations(steps: pa.Table, members: pa.Table, shifts: Sequence[int]) -> pa
     names = ("step_index", "start_ns", "end_ns", "dur_ns", "skew_ns", "last_rank")
     if not steps.num_rows:
         return pa.table({n: pa.array([], pa.int64()) for n in names})
-    sums = steps.group_by("step_index").aggregate([
-        ("start_ns", "min"), ("end_ns", "max"), ("end_ns", "min"),
-    ]).sort_by("start_ns_min")
+    sums = (
+        steps.group_by("step_index")
+        .aggregate(
+            [
+                ("start_ns", "min"),
+                ("end_ns", "max"),
+                ("end_ns", "min"),
+            ]
+        )
+        .sort_by("start_ns_min")
+    )
     index = sums["step_index"].to_numpy()
     start, end = sums["start_ns_min"].to_numpy(), sums["end_ns_max"].to_numpy()
     before = np.r_[start[0], np.maximum.accumulate(end)[:-1]]
     skew, last = _skews(steps, members, shifts, index)
     ending = end - sums["end_ns_min"].to_numpy()
-    return pa.table({
-        "step_index": pa.array(index), "start_ns": pa.array(start), "end_ns": pa.array(end),
-        "dur_ns": pa.array(np.maximum(end - np.maximum(before, start), 0)),
-        "skew_ns": pa.array(np.where(last >= 0, skew, ending)),
-        "last_rank": pa.array(last, mask=last < 0),
-    })
+    return pa.table(
+        {
+            "step_index": pa.array(index),
+            "start_ns": pa.array(start),
+            "end_ns": pa.array(end),
+            "dur_ns": pa.array(np.maximum(end - np.maximum(before, start), 0)),
+            "skew_ns": pa.array(np.where(last >= 0, skew, ending)),
+            "last_rank": pa.array(last, mask=last < 0),
+        }
+    )
 
 
 def _skews(
@@ -112,8 +148,9 @@ def _skews(
 ) -> tuple[Ints, Ints]:
     """Give how late the latest ranks were in each iteration, summed, and the one latest in sum."""
     skew, last = np.zeros(len(index), np.int64), np.full(len(index), -1)
-    lateness = members.filter(pc.and_(
-        pc.is_valid(members["step_index"]), pc.greater(members["late_ns"], 0)))
+    lateness = members.filter(
+        pc.and_(pc.is_valid(members["step_index"]), pc.greater(members["late_ns"], 0))
+    )
     if not lateness.num_rows:
         return skew, last
     source = lateness["source"].to_numpy()

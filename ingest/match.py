@@ -53,12 +53,15 @@ def _best_shift(ref_end: Ints, ref_token: Ints, end: Ints, token: Ints) -> _Shif
     if not min(lengths):
         return None
     reach = min(LARGEST_SHIFT, abs(lengths[0] - lengths[1]) + SPARE_SHIFT, max(lengths) - 1)
-    found = [s for by in range(-reach, reach + 1)
-             if (s := _try(by, ref_end, ref_token, end, token)) is not None]
+    found = [
+        s
+        for by in range(-reach, reach + 1)
+        if (s := _try(by, ref_end, ref_token, end, token)) is not None
+    ]
     if not found:
         return None
     most = max(s.matched for s in found)
-    found = [s for s in found if s.matched >= .6 * most]
+    found = [s for s in found if s.matched >= 0.6 * most]
     steadiest = min(s.spread for s in found)
     same = [s for s in found if s.spread <= 2 * steadiest + STEADY_NS]
     return min(same, key=lambda s: (abs(s.offset), -s.matched))
@@ -71,12 +74,12 @@ def _try(by: int, ref_end: Ints, ref_token: Ints, end: Ints, token: Ints) -> _Sh
         return None
     high = min(high, low + LONGEST_TRIAL)
     overlap = high - low
-    same = ref_token[low + by:high + by] == token[low:high]
+    same = ref_token[low + by : high + by] == token[low:high]
     matched = int(same.sum())
     # Records lost in the middle leave only one side of them in step at any shift.
-    if matched < max(1, .25 * overlap):
+    if matched < max(1, 0.25 * overlap):
         return None
-    apart = (ref_end[low + by:high + by] - end[low:high])[same]
+    apart = (ref_end[low + by : high + by] - end[low:high])[same]
     middle = float(np.median(apart))
     return _Shift(by, matched, middle, float(np.median(np.abs(apart - middle))))
 
@@ -94,9 +97,7 @@ def _line(end: Ints, apart: Ints) -> npt.NDArray[np.float64]:
     return np.array([slope, float(np.median(apart - slope * (end - end[0])))])
 
 
-def _nearest(
-    ref_end: Ints, ref_token: Ints, guess: Ints, token: Ints, spread: float
-) -> Ints:
+def _nearest(ref_end: Ints, ref_token: Ints, guess: Ints, token: Ints, spread: float) -> Ints:
     found = np.full(len(guess), -1)
     for word in np.unique(token):  # few: one for each operation and size
         ref = np.flatnonzero(ref_token == word)
@@ -111,7 +112,7 @@ def _nearest(
         pick = np.where(closer, left, right)
         miss = np.abs(ends[pick] - guess[own])
         spacing = np.median(np.diff(ends)) if len(ends) > 1 else np.inf
-        limit = max(8 * spread, min(.45 * spacing, 50 * STEADY_NS), STEADY_NS)
+        limit = max(8 * spread, min(0.45 * spacing, 50 * STEADY_NS), STEADY_NS)
         good = miss <= limit
         found[own[good]] = order[pick[good]]
         _drop_twins(found, own[good], miss[good])

@@ -15,25 +15,36 @@ from teller.ingest import tree
 from teller.ingest.source import COMM, RUNTIME
 
 Ints = npt.NDArray[np.int64]
+Flags = npt.NDArray[np.bool_]
 
 LONGEST_SILENCES = 64
 SHORTEST_SILENCE_NS = 1_000_000
 
-PACES = pa.schema([
-    ("step_row", pa.int64()),  # row of the step table; -1 is the whole source
-    ("busy_ns", pa.int64()),  # device time with work of this step, any stream
-    ("kernel_busy_ns", pa.int64()),  # the same without whole-graph rows
-    ("idle_ns", pa.int64()),  # idle time before its device rows, on their streams
-    ("host_idle_ns", pa.int64()),  # the part of it in which the launch had not been called yet
-    ("device_rows", pa.int64()), ("graph_rows", pa.int64()),
-    ("launches", pa.int64()), ("driver_launches", pa.int64()), ("graph_launches", pa.int64()),
-    ("first_ns", pa.int64()), ("last_ns", pa.int64()),  # of the device work
-    ("prompt_rows", pa.int64()),  # device rows that began right after their launch, stream idle
-])
-SILENCES = pa.schema([
-    ("start_ns", pa.int64()), ("end_ns", pa.int64()), ("place", pa.int64()),
-    ("step_index", pa.int64()),  # `place`: the span whose begin or end comes after the silence
-])
+PACES = pa.schema(
+    [
+        ("step_row", pa.int64()),  # row of the step table; -1 is the whole source
+        ("busy_ns", pa.int64()),  # device time with work of this step, any stream
+        ("kernel_busy_ns", pa.int64()),  # the same without whole-graph rows
+        ("idle_ns", pa.int64()),  # idle time before its device rows, on their streams
+        ("host_idle_ns", pa.int64()),  # the part of it in which the launch had not been called yet
+        ("device_rows", pa.int64()),
+        ("graph_rows", pa.int64()),
+        ("launches", pa.int64()),
+        ("driver_launches", pa.int64()),
+        ("graph_launches", pa.int64()),
+        ("first_ns", pa.int64()),
+        ("last_ns", pa.int64()),  # of the device work
+        ("prompt_rows", pa.int64()),  # device rows that began right after their launch, stream idle
+    ]
+)
+SILENCES = pa.schema(
+    [
+        ("start_ns", pa.int64()),
+        ("end_ns", pa.int64()),
+        ("place", pa.int64()),
+        ("step_index", pa.int64()),  # `place`: the span whose begin or end comes after the silence
+    ]
+)
 PROMPT_NS = 20_000  # a free stream starts a kernel within some µs of its launch
 
 
@@ -50,26 +61,33 @@ def measure(
 ) -> Measured:
     """Measure one shaped source."""
     family = table["family"].combine_chunks().cast(pa.string())
-    return Measured(
-        _paces(table, family, rows, grown, step_row, steps), _silences(table, rows)
-    )
+    return Measured(_paces(table, family, rows, grown, step_row, steps), _silences(table, rows))
 
 
-def _is(column: pa.Array, *words: str) -> npt.NDArray[np.bool_]:
-    return pc.is_in(column, pa.array(words)).to_numpy(zero_copy_only=False)
+def _is(column: pa.Array, *words: str) -> Flags:
+    found: Flags = pc.is_in(column, pa.array(words)).to_numpy(zero_copy_only=False)
+    return found
 
 
 def _paces(
-    table: pa.Table, family: pa.Array, rows: tree.Columns, grown: tree.Tree, step_row: Ints,
+    table: pa.Table,
+    family: pa.Array,
+    rows: tree.Columns,
+    grown: tree.Tree,
+    step_row: Ints,
     steps: int,
 ) -> pa.Table:
     graph = _is(family, "graph") & rows.device
     launch = _is(family, "launch") & ~rows.device
-    driver = launch & pc.starts_with(
-        table["operator"].combine_chunks().cast(pa.string()), "cu"
-    ).to_numpy(zero_copy_only=False) & ~pc.starts_with(
-        table["operator"].combine_chunks().cast(pa.string()), "cuda"
-    ).to_numpy(zero_copy_only=False)
+    driver = (
+        launch
+        & pc.starts_with(table["operator"].combine_chunks().cast(pa.string()), "cu").to_numpy(
+            zero_copy_only=False
+        )
+        & ~pc.starts_with(table["operator"].combine_chunks().cast(pa.string()), "cuda").to_numpy(
+            zero_copy_only=False
+        )
+    )
     graph_launch = _is(family, "graph_launch") & ~rows.device
     call = grown.launched_by
     called = np.where(call >= 0, rows.start[call], np.iinfo(np.int64).min)
@@ -78,8 +96,12 @@ def _paces(
     parts = {
         "idle_ns": np.where(rows.device, grown.gap, 0),
         "host_idle_ns": np.where(late_call, grown.gap, 0),
-        "device_rows": rows.device, "graph_rows": graph, "launches": launch,
-        "driver_launches": driver, "graph_launches": graph_launch, "prompt_rows": prompt,
+        "device_rows": rows.device,
+        "graph_rows": graph,
+        "launches": launch,
+        "driver_launches": driver,
+        "graph_launches": graph_launch,
+        "prompt_rows": prompt,
     }
     busy = _busy(rows, rows.device), _busy(rows, rows.device & ~graph)
     parts |= {"busy_ns": busy[0], "kernel_busy_ns": busy[1]}
@@ -97,7 +119,7 @@ def _paces(
     ).select(PACES.names)
 
 
-def _busy(rows: tree.Columns, which: npt.NDArray[np.bool_]) -> Ints:
+def _busy(rows: tree.Columns, which: Flags) -> Ints:
     """Device time that each row adds to the union of all rows before it, over all streams."""
     added = np.zeros(len(rows.start), np.int64)
     work = np.flatnonzero(which)
@@ -139,14 +161,18 @@ def _silences(table: pa.Table, rows: tree.Columns) -> pa.Table:
     long = np.flatnonzero(gap >= SHORTEST_SILENCE_NS)
     long = long[np.argsort(-gap[long], kind="stable")[:LONGEST_SILENCES]]
     after = owner[long + 1]
-    return pa.table({
-        "start_ns": pa.array(until[long]), "end_ns": pa.array(begin[long + 1]),
-        "place": pa.array(rows.place[after]),
-        "step_index": table["step_index"].combine_chunks().take(pa.array(after)),
-    }, schema=SILENCES)
+    return pa.table(
+        {
+            "start_ns": pa.array(until[long]),
+            "end_ns": pa.array(begin[long + 1]),
+            "place": pa.array(rows.place[after]),
+            "step_index": table["step_index"].combine_chunks().take(pa.array(after)),
+        },
+        schema=SILENCES,
+    )
 
 
-def _driving(rows: tree.Columns, calls: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
+def _driving(rows: tree.Columns, calls: Flags) -> Flags:
     """Rows of the host lanes that make API calls or communicate; all host rows where none does."""
     lanes = np.unique(rows.lane[calls])
     host = ~rows.device

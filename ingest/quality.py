@@ -28,17 +28,21 @@ def _clocks(run: Assembly) -> Iterator[Remark]:
         if abs(offset) >= SKEW_WORTH_A_WORD_NS:
             side = "behind" if offset > 0 else "ahead of"
             yield Remark(
-                part.shaped.facts.path, f"rank {rank}",
+                part.shaped.facts.path,
+                f"rank {rank}",
                 f"clock skew: the clock of rank {rank} is {abs(offset) / 1e6:.3f} ms {side} the "
                 f"others'; aligned by the ends of {axis.clock.matched} collectives, "
                 f"{(axis.clock.residual_ns or 0) / 1e3:.1f} µs are left",
-                "nothing to do for this diagnosis; synchronise the hosts' clocks (PTP or chrony)")
+                "nothing to do for this diagnosis; synchronise the hosts' clocks (PTP or chrony)",
+            )
         elif axis.clock.residual_ns is None and run.line.timed.members.num_rows:
             yield Remark(
-                part.shaped.facts.path, f"rank {rank}",
+                part.shaped.facts.path,
+                f"rank {rank}",
                 f"the clock of rank {rank} cannot be tied to the others': no collective of it was "
                 "matched; times across ranks are as good as the hosts' clocks",
-                "record the same steps on all ranks, with communication")
+                "record the same steps on all ranks, with communication",
+            )
 
 
 def _lost_collectives(run: Assembly) -> Iterator[Remark]:
@@ -57,11 +61,13 @@ def _lost_collectives(run: Assembly) -> Iterator[Remark]:
                 part = run.parts[int(i)]
                 rank = part.identity.rank
                 yield Remark(
-                    part.shaped.facts.path, f"rank {rank}, group {name or 'unnamed'}",
+                    part.shaped.facts.path,
+                    f"rank {rank}, group {name or 'unnamed'}",
                     f"rank {rank} has {own} collectives where another rank has {most}: "
                     f"{most - own} records were lost, or the windows differ; the others were "
                     "matched with gaps allowed",
-                    "give the profiler larger buffers; start and stop all ranks at one step")
+                    "give the profiler larger buffers; start and stop all ranks at one step",
+                )
 
 
 def _missing_ranks(run: Assembly) -> Iterator[Remark]:
@@ -70,9 +76,11 @@ def _missing_ranks(run: Assembly) -> Iterator[Remark]:
     if missing:
         some = ", ".join(map(str, missing[:8])) + (", …" if len(missing) > 8 else "")
         yield Remark(
-            run.parts[0].shaped.facts.path, "header",
+            run.parts[0].shaped.facts.path,
+            "header",
             f"the run has {world} ranks; {len(missing)} are not here: rank {some}",
-            "put the files of all ranks into one folder")
+            "put the files of all ranks into one folder",
+        )
 
 
 def _launches(run: Assembly) -> Iterator[Remark]:
@@ -80,15 +88,19 @@ def _launches(run: Assembly) -> Iterator[Remark]:
         one, rank = part.shaped, part.identity.rank
         if one.device_count and not one.correlated:
             yield Remark(
-                one.facts.path, f"rank {rank}",
+                one.facts.path,
+                f"rank {rank}",
                 f"none of the {one.device_count} device rows carries a correlation id: they cannot "
                 "be joined to the API calls that launched them",
-                "record again with a current profiler; device times themselves are right")
+                "record again with a current profiler; device times themselves are right",
+            )
         elif not one.device_count and any(p.shaped.device_count for p in run.parts):
             yield Remark(
-                one.facts.path, f"rank {rank}",
+                one.facts.path,
+                f"rank {rank}",
                 f"rank {rank} has no device work, unlike other ranks: lost, or not recorded",
-                "record CUDA activity on every rank")
+                "record CUDA activity on every rank",
+            )
 
 
 def _graphs(run: Assembly) -> Iterator[Remark]:
@@ -97,7 +109,9 @@ def _graphs(run: Assembly) -> Iterator[Remark]:
         rows = pc.sum(one.paces.slice(0, 1)["graph_rows"]).as_py() or 0
         if rows:
             yield Remark(
-                one.facts.path, "CUPTI_ACTIVITY_KIND_GRAPH_TRACE",
+                one.facts.path,
+                "CUPTI_ACTIVITY_KIND_GRAPH_TRACE",
                 f"{rows} CUDA graph replays are recorded as a whole (graph-level trace): the "
                 "kernels inside each graph are not in this file",
-                "record a short window with --cuda-graph-trace=node for single kernels")
+                "record a short window with --cuda-graph-trace=node for single kernels",
+            )

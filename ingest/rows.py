@@ -1,4 +1,4 @@
-"""Tables of graph rows out of plain columns: missing columns become nulls, types are the schema's."""
+"""Tables of graph rows out of plain columns: what is missing is null, types are the schema's."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -36,8 +36,10 @@ def _table(schema: pa.Schema, size: int, given: Mapping[str, Any]) -> pa.Table:
     if unknown:
         raise AssertionError(f"columns that the schema does not have: {sorted(unknown)}")
     return pa.table(
-        [_column(given[f.name], f.type) if f.name in given else pa.nulls(size, f.type)
-         for f in schema],
+        [
+            _column(given[f.name], f.type) if f.name in given else pa.nulls(size, f.type)
+            for f in schema
+        ],
         schema=schema,
     )
 

@@ -27,6 +27,7 @@ class Capture:
     groups: frozenset[str] = frozenset()  # communicators, or groups with their ranks
     manifest: str = ""  # the run that a manifest gives it
     weight: int = 0  # number of spans
+    head: str = ""  # of its file: a file that has grown keeps it
 
 
 @dataclass(slots=True)
@@ -37,13 +38,28 @@ class Membership:
     captures: list[int] = field(default_factory=list)
     duplicates: list[tuple[int, int]] = field(default_factory=list)  # (left out, used instead)
     skewed: list[int] = field(default_factory=list)  # joined although the windows are apart
+    known: frozenset[int] = frozenset()  # captures that were in this run before
+    again: list[int] = field(default_factory=list)  # the same files as before: nothing new
+
+    @property
+    def is_new(self) -> bool:
+        """Tell whether anything of it was not there before."""
+        return bool(set(self.captures) - self.known) or bool(
+            {out for out, _ in self.duplicates} - self.known
+        )
 
 
-def group(captures: Sequence[Capture]) -> list[Membership]:
-    """Give the runs, the earliest first; the order in which captures are given does not matter."""
-    runs: list[Membership] = []
-    order = sorted(range(len(captures)), key=lambda i: (
-        captures[i].manifest, captures[i].first_ns, captures[i].order))
+def group(captures: Sequence[Capture], known: Sequence[Membership] = ()) -> list[Membership]:
+    """Give the runs, the earliest first; the order in which captures are given does not matter.
+
+    `known` are runs that are there already; captures join them where they belong.
+    """
+    runs = list(known)
+    placed = {i for run in known for i in run.captures}
+    order = sorted(
+        set(range(len(captures))) - placed,
+        key=lambda i: (captures[i].manifest, captures[i].first_ns, captures[i].order),
+    )
     for i in order:
         run = _home(i, runs, captures)
         if run is None:
@@ -56,7 +72,16 @@ def _home(i: int, runs: list[Membership], captures: Sequence[Capture]) -> Member
     one = captures[i]
     for run in runs:
         twin = next((j for j in run.captures if captures[j].rank == one.rank), None)
-        if twin is not None and _same_window(one, captures[twin]):
+        if twin is None:
+            continue
+        if twin in run.known and one.digest == captures[twin].digest:
+            run.again.append(i)
+            return run
+        if one.head and one.head == captures[twin].head and one.digest != captures[twin].digest:
+            if one.weight >= captures[twin].weight:  # the same file, grown
+                run.captures[run.captures.index(twin)] = i
+            return run
+        if _same_window(one, captures[twin]):
             if one.weight > captures[twin].weight:
                 run.captures[run.captures.index(twin)] = i
                 run.duplicates.append((twin, i))
@@ -96,8 +121,14 @@ def _largest_overlap(
 ) -> Membership | None:
     best, most = None, 0
     for run in runs:
-        shared = max((_overlap(one, captures[j]) for j in run.captures
-                      if captures[j].anchored == one.anchored), default=0)
+        shared = max(
+            (
+                _overlap(one, captures[j])
+                for j in run.captures
+                if captures[j].anchored == one.anchored
+            ),
+            default=0,
+        )
         if shared > most and _may_differ(one, run, captures):
             best, most = run, shared
     return best

@@ -22,12 +22,21 @@ Floats = npt.NDArray[np.float64]
 WAITING: Final = ("sync", "os_wait")
 
 # One row a (source, step, operator) with own time: what was, and what should have been.
-EXPECTED: Final = pa.schema([
-    ("source", pa.int64()), ("rank", pa.int64()), ("step_index", pa.int64()),
-    ("operator", pa.string()), ("family", pa.string()), ("device", pa.bool_()),
-    ("count", pa.int64()), ("own_ns", pa.int64()), ("each_ns", pa.float64()),
-    ("excess_ns", pa.int64()), ("by", pa.string()),  # peers or load
-])
+EXPECTED: Final = pa.schema(
+    [
+        ("source", pa.int64()),
+        ("rank", pa.int64()),
+        ("step_index", pa.int64()),
+        ("operator", pa.string()),
+        ("family", pa.string()),
+        ("device", pa.bool_()),
+        ("count", pa.int64()),
+        ("own_ns", pa.int64()),
+        ("each_ns", pa.float64()),
+        ("excess_ns", pa.int64()),
+        ("by", pa.string()),  # peers or load
+    ]
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,11 +76,22 @@ def expected(sums: list[tuple[int, int, pa.Table, Load]]) -> pa.Table:
     should = np.where(by_peers, peers, history)
     should = np.where(np.isnan(should), each, should)
     excess = np.rint((each - should) * count).astype(np.int64)
-    return pa.table([
-        table["source"], table["rank"], table["step_index"], table["operator"], table["family"],
-        table["device"], table["count"], table["own_ns"], pa.array(should), pa.array(excess),
-        pa.array(np.where(by_peers, "peers", "load")),
-    ], schema=EXPECTED)
+    return pa.table(
+        [
+            table["source"],
+            table["rank"],
+            table["step_index"],
+            table["operator"],
+            table["family"],
+            table["device"],
+            table["count"],
+            table["own_ns"],
+            pa.array(should),
+            pa.array(excess),
+            pa.array(np.where(by_peers, "peers", "load")),
+        ],
+        schema=EXPECTED,
+    )
 
 
 def _own(source: int, rank: int, sums: pa.Table) -> pa.Table:
@@ -79,13 +99,18 @@ def _own(source: int, rank: int, sums: pa.Table) -> pa.Table:
     waits = pc.is_in(sums["family"].cast(pa.string()), pa.array(WAITING))
     comm = pc.equal(sums["layer"].cast(pa.string()), COMM)
     sums = sums.filter(pc.invert(pc.or_(waits, comm)))
-    return pa.table({
-        "source": pa.array(np.full(sums.num_rows, source)),
-        "rank": pa.array(np.full(sums.num_rows, rank)),
-        "step_index": sums["step_index"], "operator": sums["operator"].cast(pa.string()),
-        "family": sums["family"].cast(pa.string()), "device": sums["device"],
-        "count": sums["count"], "own_ns": sums["own_ns"],
-    })
+    return pa.table(
+        {
+            "source": pa.array(np.full(sums.num_rows, source)),
+            "rank": pa.array(np.full(sums.num_rows, rank)),
+            "step_index": sums["step_index"],
+            "operator": sums["operator"].cast(pa.string()),
+            "family": sums["family"].cast(pa.string()),
+            "device": sums["device"],
+            "count": sums["count"],
+            "own_ns": sums["own_ns"],
+        }
+    )
 
 
 def _buckets(table: pa.Table, sums: list[tuple[int, int, pa.Table, Load]]) -> Ints:
@@ -100,11 +125,12 @@ def _buckets(table: pa.Table, sums: list[tuple[int, int, pa.Table, Load]]) -> In
 
 
 def _codes(first: Ints, second: Ints) -> Ints:
-    """Number the distinct pairs."""
+    """Give a number to each distinct pair."""
     _, a = np.unique(first, return_inverse=True)
     distinct, b = np.unique(second, return_inverse=True)
     _, code = np.unique(a * len(distinct) + b, return_inverse=True)
-    return code.astype(np.int64)
+    numbered: Ints = code.astype(np.int64)
+    return numbered
 
 
 def leave_one_out_median(group: Ints, value: Floats) -> tuple[Floats, Ints]:

@@ -21,15 +21,31 @@ Ints = npt.NDArray[np.int64]
 
 # The archive's span table: what the reader gave, on the source's own clock, and its structure.
 # Other rows are named by place.
-SHAPED = pa.schema([
-    ("place", pa.int64()), ("name", WORDS), ("operator", WORDS), ("family", WORDS),
-    ("layer", WORDS), ("lane", WORDS), ("stream", pa.int64()), ("device_index", pa.int64()),
-    ("start_ns", pa.int64()), ("end_ns", pa.int64()), ("open", pa.bool_()),
-    ("correlation", pa.int64()), ("size_bytes", pa.int64()),
-    ("parent", pa.int64()), ("depth", pa.int64()), ("launched_by", pa.int64()),
-    ("previous", pa.int64()), ("waited_for", pa.int64()), ("self_ns", pa.int64()),
-    ("gap_ns", pa.int64()), ("step_index", pa.int64()),
-])
+SHAPED = pa.schema(
+    [
+        ("place", pa.int64()),
+        ("name", WORDS),
+        ("operator", WORDS),
+        ("family", WORDS),
+        ("layer", WORDS),
+        ("lane", WORDS),
+        ("stream", pa.int64()),
+        ("device_index", pa.int64()),
+        ("start_ns", pa.int64()),
+        ("end_ns", pa.int64()),
+        ("open", pa.bool_()),
+        ("correlation", pa.int64()),
+        ("size_bytes", pa.int64()),
+        ("parent", pa.int64()),
+        ("depth", pa.int64()),
+        ("launched_by", pa.int64()),
+        ("previous", pa.int64()),
+        ("waited_for", pa.int64()),
+        ("self_ns", pa.int64()),
+        ("gap_ns", pa.int64()),
+        ("step_index", pa.int64()),
+    ]
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,14 +84,20 @@ def shape(source: Source, to: Path) -> Shaped:
     pq.write_table(table, to, compression="lz4", write_statistics=False)
     measured = pace.measure(table, rows, grown, step_row, len(index))
     return Shaped(
-        facts=source.facts, spans=to, span_count=len(table),
-        device_count=int(rows.device.sum()), launched_count=int((grown.launched_by >= 0).sum()),
+        facts=source.facts,
+        spans=to,
+        span_count=len(table),
+        device_count=int(rows.device.sum()),
+        launched_count=int((grown.launched_by >= 0).sum()),
         correlated=bool((rows.correlation[rows.device] >= 0).any()),
         first_ns=int(rows.start.min()) if len(table) else 0,
         last_ns=int(rows.end.max()) if len(table) else 0,
-        steps=_widen(steps.table, rows, step_row), found_by=steps.found_by,
-        confidence=steps.confidence, operators=_sums(table, rows, step_index, step_row >= 0),
-        calls=_calls(source.calls, table, rows, grown), paces=measured.paces,
+        steps=_widen(steps.table, rows, step_row),
+        found_by=steps.found_by,
+        confidence=steps.confidence,
+        operators=_sums(table, rows, step_index, step_row >= 0),
+        calls=_calls(source.calls, table, rows, grown),
+        paces=measured.paces,
         silences=measured.silences,
     )
 
@@ -152,22 +174,33 @@ def _widen(steps: pa.Table, rows: tree.Columns, step_row: Ints) -> pa.Table:
 
 
 def _table(
-    spans: pa.Table, named: pa.Table, rows: tree.Columns, grown: tree.Tree, step_index: Ints,
+    spans: pa.Table,
+    named: pa.Table,
+    rows: tree.Columns,
+    grown: tree.Tree,
+    step_index: Ints,
     stepped: npt.NDArray[np.bool_],
 ) -> pa.Table:
     sync = np.flatnonzero(pc.equal(named["family"].cast(pa.string()), "sync").to_numpy())
     waits = np.full(len(rows.start), -1)
     waits[sync] = tree.waited_for(rows, sync)
     made = {
-        "parent": _places(rows, grown.parent), "depth": pa.array(grown.depth),
+        "parent": _places(rows, grown.parent),
+        "depth": pa.array(grown.depth),
         "launched_by": _places(rows, grown.launched_by),
-        "previous": _places(rows, grown.previous), "waited_for": _places(rows, waits),
-        "self_ns": pa.array(grown.self_ns), "gap_ns": pa.array(grown.gap),
+        "previous": _places(rows, grown.previous),
+        "waited_for": _places(rows, waits),
+        "self_ns": pa.array(grown.self_ns),
+        "gap_ns": pa.array(grown.gap),
         "step_index": pa.array(step_index, mask=~stepped),
     }
     return pa.table(
-        [made.get(f.name, named[f.name] if f.name in named.column_names else None)
-         if f.name in made or f.name in named.column_names else spans[f.name] for f in SHAPED],
+        [
+            made.get(f.name, named[f.name] if f.name in named.column_names else None)
+            if f.name in made or f.name in named.column_names
+            else spans[f.name]
+            for f in SHAPED
+        ],
         schema=SHAPED,
     )
 
@@ -179,14 +212,19 @@ def _places(rows: tree.Columns, at: Ints) -> pa.Array:
 def _sums(
     table: pa.Table, rows: tree.Columns, step_index: Ints, stepped: npt.NDArray[np.bool_]
 ) -> pa.Table:
-    """Own time and count for each (step, operator, layer); step -1 is what lies outside of steps."""
+    """Give own time and count by (step, operator, layer); step -1 lies outside of steps."""
     device = pa.array(rows.device)
     own = np.where(rows.device, rows.end - rows.start, table["self_ns"].to_numpy())
-    small = pa.table({
-        "step_index": pa.array(np.where(stepped, step_index, -1)), "operator": table["operator"],
-        "family": table["family"], "layer": table["layer"], "device": device,
-        "own_ns": pa.array(own),
-    })
+    small = pa.table(
+        {
+            "step_index": pa.array(np.where(stepped, step_index, -1)),
+            "operator": table["operator"],
+            "family": table["family"],
+            "layer": table["layer"],
+            "device": device,
+            "own_ns": pa.array(own),
+        }
+    )
     keys = ["step_index", "operator", "family", "layer", "device"]
     sums = small.group_by(keys, use_threads=False).aggregate(
         [("own_ns", "sum"), ("own_ns", "count"), ("own_ns", "max")]
@@ -200,16 +238,26 @@ def _calls(calls: pa.Table, table: pa.Table, rows: tree.Columns, grown: tree.Tre
     wanted = calls["place"].to_numpy()
     at = order[np.searchsorted(rows.place[order], wanted)] if len(wanted) else wanted
     launch = grown.launched_by[at] if len(at) else at
-    host_start = np.where(launch >= 0, rows.start[launch], np.where(
-        rows.device[at], np.iinfo(np.int64).min, rows.start[at])) if len(at) else at
+    host_start = (
+        np.where(
+            launch >= 0,
+            rows.start[launch],
+            np.where(rows.device[at], np.iinfo(np.int64).min, rows.start[at]),
+        )
+        if len(at)
+        else at
+    )
     parent = grown.parent[at] if len(at) else at
     step = table["step_index"].combine_chunks().take(pa.array(at))
     added = {
-        "start_ns": pa.array(rows.start[at]), "end_ns": pa.array(rows.end[at]),
-        "device": pa.array(rows.device[at]), "step_index": step,
+        "start_ns": pa.array(rows.start[at]),
+        "end_ns": pa.array(rows.end[at]),
+        "device": pa.array(rows.device[at]),
+        "step_index": step,
         "operator": table["operator"].combine_chunks().take(pa.array(at)).cast(pa.string()),
         "host_start_ns": pa.array(host_start, mask=host_start == np.iinfo(np.int64).min),
-        "launched_by": _places(rows, launch), "parent": _places(rows, parent),
+        "launched_by": _places(rows, launch),
+        "parent": _places(rows, parent),
         "open": table["open"].combine_chunks().take(pa.array(at)),
     }
     for name, column in added.items():

@@ -25,35 +25,58 @@ PLACE_BITS: Final = 29
 
 # One row a span, host and device. `stream` is set exactly for work that a device executed in stream
 # order (kernel, memcpy, memset, graph); such rows have no parent, all others nest by lane.
-SPANS: Final = pa.schema([
-    pa.field("place", pa.int64(), nullable=False),  # place in the source, 0 to 2**29 - 1, unique
-    pa.field("name", WORDS, nullable=False),
-    pa.field("layer", WORDS, nullable=False),  # one of the six above
-    pa.field("lane", WORDS, nullable=False),  # "thread 4711", "stream 7", "device 1 stream 7", …
-    pa.field("stream", pa.int64()),
-    pa.field("device_index", pa.int64()),
-    pa.field("start_ns", pa.int64(), nullable=False),
-    pa.field("end_ns", pa.int64(), nullable=False),  # never before start_ns
-    pa.field("open", pa.bool_(), nullable=False),  # the end was not recorded: end_ns is the capture's
-    pa.field("correlation", pa.int64()),  # joins an API call (runtime layer) to its device work
-    pa.field("size_bytes", pa.int64()),
-])
+SPANS: Final = pa.schema(
+    [
+        pa.field(
+            "place", pa.int64(), nullable=False
+        ),  # place in the source, 0 to 2**29 - 1, unique
+        pa.field("name", WORDS, nullable=False),
+        pa.field("layer", WORDS, nullable=False),  # one of the six above
+        pa.field(
+            "lane", WORDS, nullable=False
+        ),  # "thread 4711", "stream 7", "device 1 stream 7", …
+        pa.field("stream", pa.int64()),
+        pa.field("device_index", pa.int64()),
+        pa.field("start_ns", pa.int64(), nullable=False),
+        pa.field("end_ns", pa.int64(), nullable=False),  # never before start_ns
+        pa.field(
+            "open", pa.bool_(), nullable=False
+        ),  # the end was not recorded: end_ns is the capture's
+        pa.field("correlation", pa.int64()),  # joins an API call (runtime layer) to its device work
+        pa.field("size_bytes", pa.int64()),
+    ]
+)
 
 # One row a span that takes part in a communication: device kernels and host calls alike.
-CALLS: Final = pa.schema([
-    pa.field("place", pa.int64(), nullable=False),  # of the span
-    pa.field("op", pa.string(), nullable=False),  # see OPS
-    pa.field("group_name", pa.string()),  # the process group's name; null where nothing tells it
-    pa.field("comm", pa.string()),  # communicator id as hex, where known
-    pa.field("seq", pa.int64()),  # sequence number in the group, where the source has one
-    pa.field("size_bytes", pa.int64()),  # payload of this rank's input
-    pa.field("dtype", pa.string()),
-    pa.field("peer", pa.int64()),  # group rank of the other side: send, recv, broadcast's root
-])
+CALLS: Final = pa.schema(
+    [
+        pa.field("place", pa.int64(), nullable=False),  # of the span
+        pa.field("op", pa.string(), nullable=False),  # see OPS
+        pa.field(
+            "group_name", pa.string()
+        ),  # the process group's name; null where nothing tells it
+        pa.field("comm", pa.string()),  # communicator id as hex, where known
+        pa.field("seq", pa.int64()),  # sequence number in the group, where the source has one
+        pa.field("size_bytes", pa.int64()),  # payload of this rank's input
+        pa.field("dtype", pa.string()),
+        pa.field("peer", pa.int64()),  # group rank of the other side: send, recv, broadcast's root
+    ]
+)
 
 OPS: Final = (
-    "all_reduce", "all_gather", "reduce_scatter", "all_to_all", "broadcast", "reduce", "gather",
-    "scatter", "barrier", "send", "recv", "send_recv", "unknown",
+    "all_reduce",
+    "all_gather",
+    "reduce_scatter",
+    "all_to_all",
+    "broadcast",
+    "reduce",
+    "gather",
+    "scatter",
+    "barrier",
+    "send",
+    "recv",
+    "send_recv",
+    "unknown",
 )
 
 

@@ -1,4 +1,4 @@
-"""All sources of a run on one time axis: UTC by each source's anchor, then one clock, then t0 = 0."""
+"""All sources of a run on one time axis: UTC by their anchors, one clock, and t0 = 0."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -61,16 +61,21 @@ def lay_out(sources: Sequence[Shaped], ranks: Sequence[int], t0_epoch_ns: int | 
     ]
     t0 = t0_epoch_ns if t0_epoch_ns is not None else min(firsts)
     axes = tuple(Axis(s, c, t0) for s, c in zip(shifts, found, strict=True))
-    return Timeline(axes, collectives.timed(_common(members, axes)), t0,
-                    any(s.facts.epoch_ns is not None for s in sources))
+    return Timeline(
+        axes,
+        collectives.timed(_common(members, axes)),
+        t0,
+        any(s.facts.epoch_ns is not None for s in sources),
+    )
 
 
 def _shifts(sources: Sequence[Shaped]) -> list[int]:
     """Anchors; a source without one begins with the earliest that has one, or at 0."""
     begins = [s.first_ns + s.facts.epoch_ns for s in sources if s.facts.epoch_ns is not None]
     begin = min(begins, default=0)
-    return [s.facts.epoch_ns if s.facts.epoch_ns is not None else begin - s.first_ns
-            for s in sources]
+    return [
+        s.facts.epoch_ns if s.facts.epoch_ns is not None else begin - s.first_ns for s in sources
+    ]
 
 
 TIMES = ("start_ns", "end_ns", "host_start_ns")

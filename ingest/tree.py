@@ -60,7 +60,8 @@ def columns(spans: pa.Table) -> Columns:
 
 
 def _ints(column: pa.ChunkedArray) -> Ints:
-    return column.to_numpy().astype(np.int64, copy=False)
+    values: Ints = column.to_numpy().astype(np.int64, copy=False)
+    return values
 
 
 def build(rows: Columns) -> Tree:
@@ -79,9 +80,7 @@ def build(rows: Columns) -> Tree:
     same = rows.lane[queue[1:]] == rows.lane[queue[:-1]]
     previous[queue[1:][same]] = queue[:-1][same]
     gap[queue] = _idle_before(rows.lane[queue], rows.start[queue], rows.end[queue])
-    return Tree(
-        parent, _depth(parent), _self_time(rows, parent), _launches(rows), previous, gap
-    )
+    return Tree(parent, _depth(parent), _self_time(rows, parent), _launches(rows), previous, gap)
 
 
 def enclosing(lane: Ints, start: Ints, end: Ints) -> Ints:
@@ -119,16 +118,17 @@ def _depth(parent: Ints) -> Ints:
 
 
 def _self_time(rows: Columns, parent: Ints) -> Ints:
-    """Duration without children; a child that ends after its parent counts up to the parent's end."""
+    """Give duration without children; a child counts up to its parent's end."""
     children = np.flatnonzero(parent >= 0)
     above = parent[children]
     inside = np.minimum(rows.end[children], rows.end[above]) - rows.start[children]
     covered = np.bincount(above, weights=inside, minlength=len(parent)).astype(np.int64)
-    return np.maximum(rows.end - rows.start - covered, 0)
+    own: Ints = np.maximum(rows.end - rows.start - covered, 0)
+    return own
 
 
 def _idle_before(lane: Ints, start: Ints, end: Ints) -> Ints:
-    """Idle time of the lane before each row; rows are sorted by (lane, start)."""
+    """Give idle time of the lane before each row; rows are sorted by (lane, start)."""
     if not len(start):
         return np.zeros(0, np.int64)
     # One running maximum serves all lanes once each lane is lifted above those before it.
@@ -136,7 +136,8 @@ def _idle_before(lane: Ints, start: Ints, end: Ints) -> Ints:
     busy_until = np.maximum.accumulate(end + lift)
     gap = np.r_[0, start[1:] + lift[1:] - busy_until[:-1]]
     gap[np.r_[True, lane[1:] != lane[:-1]]] = 0
-    return np.maximum(gap, 0)
+    idle: Ints = np.maximum(gap, 0)
+    return idle
 
 
 def _launches(rows: Columns) -> Ints:

@@ -1,7 +1,8 @@
 """Who is who: the rank and host of each source, by the most trustworthy word there is.
 
-Rank: the user's regex, a manifest, the file's header, process environment or names inside, the file's name,
-then device order. Host: the user's regex, a manifest, the header, then a file-name prefix that repeats.
+Rank: the user's regex, a manifest, the file's header, process environment or names inside, the
+file's name, then device order. Host: the user's regex, a manifest, the header, then a file-name
+prefix that repeats.
 """
 
 import re
@@ -32,7 +33,7 @@ class Identity:
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """What the user and a manifest say: regexes with a group `rank` or `host`, and files by path."""
+    """What the user says: regexes with a group `rank` or `host`."""
 
     rank_regex: str = ""
     host_regex: str = ""
@@ -72,11 +73,15 @@ def identify(
     ranks = [_rank(f, told, manifests, alone=_alone(f, facts)) for f in facts]
     ranked_files = {f.path for f, (rank, _) in zip(facts, ranks, strict=True) if rank is not None}
     used = {rank for rank, _ in ranks if rank is not None}
-    helpers = {i for i, (rank, _) in enumerate(ranks)
-               if rank is None and facts[i].path in ranked_files and not sources[i].device_count}
+    helpers = {
+        i
+        for i, (rank, _) in enumerate(ranks)
+        if rank is None and facts[i].path in ranked_files and not sources[i].device_count
+    }
     unranked = [i for i, (rank, _) in enumerate(ranks) if rank is None and i not in helpers]
-    unranked.sort(key=lambda i: (hosts[i][0], facts[i].device_index or 0, facts[i].path,
-                                 facts[i].pid or 0))
+    unranked.sort(
+        key=lambda i: (hosts[i][0], facts[i].device_index or 0, facts[i].path, facts[i].pid or 0)
+    )
     free = (n for n in range(len(facts) + len(used)) if n not in used)
     for i in unranked:
         ranks[i] = (next(free), "only source" if len(facts) == 1 else "device order")

@@ -20,7 +20,11 @@ PARAMETER: Final = re.compile(r"\$(\w+)")
 PLACE_MASK: Final = (1 << ids.PLACE_BITS) - 1
 FEW_STEPS: Final = 8  # an episode shorter than this is measured against the whole run
 SHARES: Final[tuple[tuple[float, Severity], ...]] = (
-    (.5, "critical"), (.15, "high"), (.03, "medium"), (.01, "low"))
+    (0.5, "critical"),
+    (0.15, "high"),
+    (0.03, "medium"),
+    (0.01, "low"),
+)
 
 
 class Case:
@@ -45,14 +49,17 @@ class Case:
         rows = self.rows(
             "MATCH (r:Rank) WHERE r.run_id = $run "
             "OPTIONAL MATCH (r)-[:USES_DEVICE]->(d:Device) "
-            "RETURN r.rank AS rank, r.id AS id, r.host AS host, d.name AS device", {})
+            "RETURN r.rank AS rank, r.id AS id, r.host AS host, d.name AS device",
+            {},
+        )
         return {r["rank"]: r for r in rows}
 
     @cached_property
     def inputs(self) -> dict[int, str]:
         """Give the path of each input."""
-        rows = self.rows("MATCH (i:Input) WHERE i.run_id = $run RETURN i.id AS id, i.path AS path",
-                         {})
+        rows = self.rows(
+            "MATCH (i:Input) WHERE i.run_id = $run RETURN i.id AS id, i.path AS path", {}
+        )
         return {r["id"]: r["path"] for r in rows}
 
     @cached_property
@@ -60,7 +67,9 @@ class Case:
         """Give the path that tells each rank's story."""
         rows = self.rows(
             "MATCH (i:Input) WHERE i.run_id = $run AND i.used RETURN i.rank AS rank, "
-            "i.path AS path ORDER BY path", {})
+            "i.path AS path ORDER BY path",
+            {},
+        )
         whole = next((r["path"] for r in rows if r["rank"] is None), "")
         named = {r["rank"]: r["path"] for r in rows if r["rank"] is not None}
         return {rank: named.get(rank, whole) for rank in self.ranks}
@@ -70,7 +79,9 @@ class Case:
         """Give start, end and duration of each iteration."""
         rows = self.rows(
             "MATCH (i:Iteration) WHERE i.run_id = $run RETURN i.step_index AS step_index, "
-            "i.start_ns AS start_ns, i.end_ns AS end_ns, i.dur_ns AS dur_ns", {})
+            "i.start_ns AS start_ns, i.end_ns AS end_ns, i.dur_ns AS dur_ns",
+            {},
+        )
         return {r["step_index"]: r for r in rows}
 
 
@@ -98,8 +109,7 @@ def apply(rule: Rule, case: Case) -> list[Finding]:
 def _completed(row: Row, case: Case) -> Row:
     """Add host and device of the rank, or of the ranks, that the row names."""
     rank = row.get("rank")
-    known = [case.ranks[r] for r in (rank if isinstance(rank, list) else [rank])
-             if r in case.ranks]
+    known = [case.ranks[r] for r in (rank if isinstance(rank, list) else [rank]) if r in case.ranks]
     if known and isinstance(rank, list):
         hosts = list(dict.fromkeys(k["host"] for k in known))
         row = {"host": hosts, "device": [k["device"] for k in known if k["device"]]} | row
@@ -117,8 +127,11 @@ def _candidate(rule: Rule, row: Row, case: Case) -> Candidate | None:
         return None
     inside = [s for s in steps if episode.first <= s["step_index"] <= episode.last]
     row = row | {
-        "first_step": episode.first, "last_step": episode.last, "step_count": len(episode.steps),
-        "level_ns": episode.level_ns, "excess_ns": episode.excess_ns,
+        "first_step": episode.first,
+        "last_step": episode.last,
+        "step_count": len(episode.steps),
+        "level_ns": episode.level_ns,
+        "excess_ns": episode.excess_ns,
         "start_ns": min(s["start_ns"] for s in inside),
         "end_ns": max(s["end_ns"] for s in inside),
     }
@@ -133,22 +146,36 @@ def _finding(one: Candidate, case: Case) -> Finding:
     evidence = tuple(e for shown in rule.evidence for e in _evidence(shown, values, case))
     against = [a for a in rule.against if case.rows(a.cypher, values)]
     sure = rule.confidence * (one.episode.clarity if one.episode else 1.0)
-    sure = max(.05, sure - sum(a.lowers for a in against))
+    sure = max(0.05, sure - sum(a.lowers for a in against))
     culprit = _culprit(rule, row)
     episode = one.episode
     return Finding(
-        id=ids.node_id(str(case.run), "Finding", rule.id, culprit), run=case.run,
-        klass=rule.klass, case_class=class_named(rule.klass).cases, title=say(rule.title, row),
-        severity=_severity(rule, row, cost, sure), confidence=sure, culprit=culprit,
-        text=say(rule.text, row), next_step=say(rule.next_step, row), ruleset=RULESET,
+        id=ids.node_id(str(case.run), "Finding", rule.id, culprit),
+        run=case.run,
+        klass=rule.klass,
+        case_class=class_named(rule.klass).cases,
+        title=say(rule.title, row),
+        severity=_severity(rule, row, cost, sure),
+        confidence=sure,
+        culprit=culprit,
+        text=say(rule.text, row),
+        next_step=say(rule.next_step, row),
+        ruleset=RULESET,
         first_step=episode.first if episode else row.get("first_step"),
         last_step=episode.last if episode else row.get("last_step"),
         step_count=len(episode.steps) if episode else int(row.get("step_count") or 0),
-        start_ns=_whole(one.start_ns), end_ns=_whole(one.end_ns), cost=cost,
-        numbers={name: float(row[column]) for name, column in rule.numbers.items()
-                 if row.get(column) is not None},
-        evidence=evidence, against=tuple(say(a.text, row) for a in against),
-        not_checked=rule.not_checked, voices={"rules": round(sure, 3)},
+        start_ns=_whole(one.start_ns),
+        end_ns=_whole(one.end_ns),
+        cost=cost,
+        numbers={
+            name: float(row[column])
+            for name, column in rule.numbers.items()
+            if row.get(column) is not None
+        },
+        evidence=evidence,
+        against=tuple(say(a.text, row) for a in against),
+        not_checked=rule.not_checked,
+        voices={"rules": round(sure, 3)},
     )
 
 
@@ -164,8 +191,9 @@ def _cost(one: Candidate, case: Case) -> Cost:
     total = sum(i["dur_ns"] for i in case.iterations.values())
     episode = one.episode
     if episode is not None and len(episode.steps) >= FEW_STEPS:
-        total = sum(i["dur_ns"] for n, i in case.iterations.items()
-                    if episode.first <= n <= episode.last)
+        total = sum(
+            i["dur_ns"] for n, i in case.iterations.items() if episode.first <= n <= episode.last
+        )
     share = min(excess / total, 1.0) if total else float(one.row.get("share") or 0)
     return Cost(excess, round(share, 4), round(excess * len(case.ranks) / 1e9, 3))
 
@@ -177,7 +205,7 @@ def _severity(rule: Rule, row: Row, cost: Cost, sure: float) -> Severity:
     if rule.severity:
         return rule.severity
     by_cost: Severity = next((s for share, s in SHARES if cost.share >= share), "info")
-    return "low" if sure < .5 and by_cost != "info" else by_cost
+    return "low" if sure < 0.5 and by_cost != "info" else by_cost
 
 
 def _culprit(rule: Rule, row: Row) -> Culprit:
@@ -187,11 +215,17 @@ def _culprit(rule: Rule, row: Row) -> Culprit:
     if not listed and not rule.components:
         return Culprit("none")
     return Culprit(
-        kind, ranks=tuple(sorted(listed.get("rank", []))), hosts=tuple(listed.get("host", [])),
-        devices=tuple(listed.get("device", [])), groups=tuple(listed.get("group_name", [])),
-        links=tuple((a, b) for a, b in zip(listed.get("src_host", []), listed.get("dst_host", []),
-                                           strict=True)),
-        operators=tuple(listed.get("operator", [])), components=rule.components,
+        kind,
+        ranks=tuple(sorted(listed.get("rank", []))),
+        hosts=tuple(listed.get("host", [])),
+        devices=tuple(listed.get("device", [])),
+        groups=tuple(listed.get("group_name", [])),
+        links=tuple(
+            (a, b)
+            for a, b in zip(listed.get("src_host", []), listed.get("dst_host", []), strict=True)
+        ),
+        operators=tuple(listed.get("operator", [])),
+        components=rule.components,
     )
 
 
@@ -208,7 +242,7 @@ def _evidence(shown: Shown, values: Mapping[str, Any], case: Case) -> list[Evide
             place = f"{path}:{row['id'] & PLACE_MASK}"
         elif row.get("line") is not None:
             place = f"{path}:{row['line']}"
-        found.append(Evidence(shown.role, shown.kind, row["id"], place,
-                              say(shown.text, dict(values) | row)))
+        found.append(
+            Evidence(shown.role, shown.kind, row["id"], place, say(shown.text, dict(values) | row))
+        )
     return found
-

@@ -15,7 +15,7 @@ from teller.models import numeric
 from teller.models.apply import Case, apply
 from teller.models.rule import Rule, rules
 
-SURE_ENOUGH: Final = .3  # a finding less sure than this explains nothing away
+SURE_ENOUGH: Final = 0.3  # a finding less sure than this explains nothing away
 WEIGHTY: Final = SEVERITIES.index("medium")
 
 
@@ -43,8 +43,10 @@ def _explained(found: Sequence[tuple[Rule, Finding]]) -> list[Finding]:
     kept = []
     for rule, finding in found:
         better = (
-            other for why, other in found
-            if why.id in rule.unless and other.confidence >= SURE_ENOUGH
+            other
+            for why, other in found
+            if why.id in rule.unless
+            and other.confidence >= SURE_ENOUGH
             and _same_ground(finding, other)
         )
         if next(better, None) is None:
@@ -58,7 +60,7 @@ def _same_ground(one: Finding, other: Finding) -> bool:
 
 
 def _with_numeric(finding: Finding, steps: pa.Table) -> Finding:
-    """Add what the numeric voice says of the finding's steps; it has no say where none are named."""
+    """Add what the numeric voice says of the finding's steps, where it names any."""
     if finding.first_step is None or finding.last_step is None or not steps.num_rows:
         return finding
     index, rank = steps["step_index"].to_numpy(), steps["rank"].to_numpy()
@@ -67,7 +69,7 @@ def _with_numeric(finding: Finding, steps: pa.Table) -> Finding:
         inside &= np.isin(rank, finding.culprit.ranks)
     if not inside.any():
         return finding
-    said = float(np.quantile(steps["p_abnormal"].to_numpy()[inside], .75))
+    said = float(np.quantile(steps["p_abnormal"].to_numpy()[inside], 0.75))
     return replace(finding, voices=dict(finding.voices) | {"numeric": round(said, 3)})
 
 
@@ -82,13 +84,17 @@ def with_findings(store: Store, run: int, findings: Sequence[Finding]) -> Judged
 
 
 def _worst_first(finding: Finding) -> tuple[float, ...]:
-    """What is uneven goes before what is the same on all ranks and all the time: it has a culprit."""
+    """Put what is uneven before what is the same on all ranks: it has a culprit."""
     fault = class_named(finding.klass).verdict == "fault"
     weighty = SEVERITIES.index(finding.severity) >= WEIGHTY
     everywhere = not finding.culprit.ranks or len(finding.culprit.ranks) > 1
     return (
-        -float(weighty), -float(fault), float(weighty and everywhere),
-        -SEVERITIES.index(finding.severity), -finding.confidence, -finding.cost.excess_ns,
+        -float(weighty),
+        -float(fault),
+        float(weighty and everywhere),
+        -SEVERITIES.index(finding.severity),
+        -finding.confidence,
+        -finding.cost.excess_ns,
         finding.id,
     )
 
@@ -96,17 +102,26 @@ def _worst_first(finding: Finding) -> tuple[float, ...]:
 def _not_seen(case: Case, steps: pa.Table) -> Iterable[str]:
     """Say what this capture cannot tell, and what to record to see it."""
     if not steps.num_rows:
-        yield ("no steps were found: nothing in this capture repeats as a step does; record with "
-               "the engine's annotations (NVTX scopes, profiler steps)")
-    if not case.rows("MATCH (s:Span) WHERE s.run_id = $run AND s.stream IS NOT NULL "
-                     "RETURN s.id AS id LIMIT 1", {}):
-        yield ("no device work was recorded: what the GPUs did cannot be seen; record CUDA "
-               "activity on every rank")
+        yield (
+            "no steps were found: nothing in this capture repeats as a step does; record with "
+            "the engine's annotations (NVTX scopes, profiler steps)"
+        )
+    if not case.rows(
+        "MATCH (s:Span) WHERE s.run_id = $run AND s.stream IS NOT NULL RETURN s.id AS id LIMIT 1",
+        {},
+    ):
+        yield (
+            "no device work was recorded: what the GPUs did cannot be seen; record CUDA "
+            "activity on every rank"
+        )
     if len(case.ranks) > 1 and not case.rows(
-            "MATCH (c:Collective) WHERE c.run_id = $run AND c.ranks_seen > 1 "
-            "RETURN c.id AS id LIMIT 1", {}):
-        yield ("no collective could be matched over ranks: who waits for whom cannot be seen; "
-               "record communication (NCCL kernels with metadata, or the NVTX domain NCCL)")
+        "MATCH (c:Collective) WHERE c.run_id = $run AND c.ranks_seen > 1 RETURN c.id AS id LIMIT 1",
+        {},
+    ):
+        yield (
+            "no collective could be matched over ranks: who waits for whom cannot be seen; "
+            "record communication (NCCL kernels with metadata, or the NVTX domain NCCL)"
+        )
 
 
 def verdict(findings: Iterable[Finding], *, answerable: bool) -> Verdict:
@@ -126,14 +141,24 @@ def step_rows(judged: Mapping[int, Judged]) -> pa.Table:
     return pa.concat_tables(tables) if tables else _ROWS.empty_table()
 
 
-_ROWS: Final = pa.schema([
-    ("run", pa.string()), ("rank", pa.int64()), ("step_index", pa.int64()),
-    ("start_ns", pa.int64()), ("end_ns", pa.int64()), ("phase", pa.string()),
-    ("excess_ns", pa.int64()), ("own_excess_ns", pa.int64()), ("p_abnormal", pa.float64()),
-    ("abnormal", pa.bool_()), ("class", pa.string()), ("culprit_kind", pa.string()),
-    ("culprit", pa.string()),
-    ("operators", pa.list_(pa.struct([("operator", pa.string()), ("score", pa.float64())]))),
-])
+_ROWS: Final = pa.schema(
+    [
+        ("run", pa.string()),
+        ("rank", pa.int64()),
+        ("step_index", pa.int64()),
+        ("start_ns", pa.int64()),
+        ("end_ns", pa.int64()),
+        ("phase", pa.string()),
+        ("excess_ns", pa.int64()),
+        ("own_excess_ns", pa.int64()),
+        ("p_abnormal", pa.float64()),
+        ("abnormal", pa.bool_()),
+        ("class", pa.string()),
+        ("culprit_kind", pa.string()),
+        ("culprit", pa.string()),
+        ("operators", pa.list_(pa.struct([("operator", pa.string()), ("score", pa.float64())]))),
+    ]
+)
 
 
 def _rows_of(run: int, judged: Judged) -> pa.Table:
@@ -144,7 +169,7 @@ def _rows_of(run: int, judged: Judged) -> pa.Table:
     by_step = _iteration_excess(index, excess)
     klass, kind, culprit = np.full((3, size), None, object)
     operators: list[list[dict[str, object]]] = [[] for _ in range(size)]
-    abnormal = steps["p_abnormal"].to_numpy() > .5
+    abnormal = steps["p_abnormal"].to_numpy() > 0.5
     for finding in reversed(judged.findings):  # the worst is written last and stays
         if class_named(finding.klass).verdict != "fault" or finding.first_step is None:
             continue
@@ -154,15 +179,28 @@ def _rows_of(run: int, judged: Judged) -> pa.Table:
         culprit[inside] = name_of(finding)
         abnormal |= inside & (not finding.culprit.ranks or np.isin(rank, finding.culprit.ranks))
         for at in np.flatnonzero(inside):
-            operators[at] = [{"operator": o, "score": finding.confidence}
-                             for o in finding.culprit.operators]
-    return pa.table([
-        pa.repeat(pa.scalar(str(run)), size), steps["rank"], steps["step_index"],
-        steps["start_ns"], steps["end_ns"], steps["phase"], pa.array(by_step), steps["excess_ns"],
-        steps["p_abnormal"], pa.array(abnormal), pa.array(klass, pa.string()),
-        pa.array(kind, pa.string()), pa.array(culprit, pa.string()),
-        pa.array(operators, _ROWS.field("operators").type),
-    ], schema=_ROWS)
+            operators[at] = [
+                {"operator": o, "score": finding.confidence} for o in finding.culprit.operators
+            ]
+    return pa.table(
+        [
+            pa.repeat(pa.scalar(str(run)), size),
+            steps["rank"],
+            steps["step_index"],
+            steps["start_ns"],
+            steps["end_ns"],
+            steps["phase"],
+            pa.array(by_step),
+            steps["excess_ns"],
+            steps["p_abnormal"],
+            pa.array(abnormal),
+            pa.array(klass, pa.string()),
+            pa.array(kind, pa.string()),
+            pa.array(culprit, pa.string()),
+            pa.array(operators, _ROWS.field("operators").type),
+        ],
+        schema=_ROWS,
+    )
 
 
 def _iteration_excess(index: np.ndarray, excess: np.ndarray) -> np.ndarray:
@@ -176,7 +214,13 @@ def _iteration_excess(index: np.ndarray, excess: np.ndarray) -> np.ndarray:
 def name_of(finding: Finding) -> str:
     """Give the culprit in words."""
     who = finding.culprit
-    parts = [*who.operators, *(f"rank {r}" for r in who.ranks), *who.devices, *who.hosts,
-             *(f"{a}–{b}" for a, b in who.links), *(f"group {g}" for g in who.groups),
-             *who.components]
+    parts = [
+        *who.operators,
+        *(f"rank {r}" for r in who.ranks),
+        *who.devices,
+        *who.hosts,
+        *(f"{a}–{b}" for a, b in who.links),
+        *(f"group {g}" for g in who.groups),
+        *who.components,
+    ]
     return ", ".join(parts) or "nobody"

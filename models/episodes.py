@@ -11,7 +11,7 @@ Ints = npt.NDArray[np.int64]
 
 FLOOR_NS: Final = 20_000  # clocks and host jitter leave this much between ranks
 BRIDGE: Final = 3  # steps that an episode may pause
-WORTH: Final = .25  # of the largest stretch: smaller ones are not part of the episode
+WORTH: Final = 0.25  # of the largest stretch: smaller ones are not part of the episode
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,14 +41,18 @@ def find(step: Sequence[int], excess: Sequence[int]) -> Episode | None:
     high = value > max(4 * noise, FLOOR_NS)
     if not high.any():
         return None
-    high &= value > .35 * np.median(value[high])
+    high &= value > 0.35 * np.median(value[high])
     at = np.flatnonzero(high)
     parts = np.split(at, np.flatnonzero(np.diff(at) > BRIDGE) + 1)
     sums = np.array([value[p].sum() for p in parts])
     kept = np.concatenate([p for p, s in zip(parts, sums, strict=True) if s >= WORTH * sums.max()])
     return Episode(
-        int(index[kept[0]]), int(index[kept[-1]]), tuple(index[kept].tolist()),
-        int(value[kept].sum()), int(np.median(value[kept])), noise,
+        int(index[kept[0]]),
+        int(index[kept[-1]]),
+        tuple(index[kept].tolist()),
+        int(value[kept].sum()),
+        int(np.median(value[kept])),
+        noise,
     )
 
 
@@ -61,6 +65,6 @@ def noise_of(value: Ints) -> int:
         return 0
     size = np.sort(np.abs(value))
     # The median of the quieter half is the 25 % point of |x|; for a normal that is .32 sigma.
-    quiet = np.median(size[: (len(size) + 1) // 2]) / .32
+    quiet = np.median(size[: (len(size) + 1) // 2]) / 0.32
     about = 1.4826 * np.median(np.abs(value - np.median(value)))
     return int(min(quiet, about))

@@ -84,8 +84,9 @@ def rule_named(name: str, extra: Path | None = None) -> Rule:
 @cache
 def _ours() -> dict[str, Rule]:
     folder = files("teller.models").joinpath("rules")
-    found = [_read(f.name, f.read_text("utf-8")) for f in folder.iterdir()
-             if f.name.endswith(".toml")]
+    found = [
+        _read(f.name, f.read_text("utf-8")) for f in folder.iterdir() if f.name.endswith(".toml")
+    ]
     return {r.id: r for r in sorted(found, key=lambda r: r.id)}
 
 

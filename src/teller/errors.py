@@ -32,7 +32,9 @@ class UnknownName(TellerError):
         """Say what kind of name it is, and list the known ones, nearest first."""
         names = sorted(known)
         near = get_close_matches(name, names, n=3)
-        hint = f"did you mean {', '.join(near)}?" if near else f"known: {', '.join(names) or 'none'}"
+        hint = (
+            f"did you mean {', '.join(near)}?" if near else f"known: {', '.join(names) or 'none'}"
+        )
         super().__init__(f"no {what} {name!r}; {hint}")
 
 

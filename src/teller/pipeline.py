@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 import pyarrow as pa
 
 from teller.graph.finding import Diagnosis, InputSummary, Quality, RunSummary, Severity
-from teller.graph.keep import keep
+from teller.graph.keep import keep, rest
 from teller.graph.project import project
 from teller.graph.workspace import Workspace
 from teller.ingest import run as ingesting
@@ -23,8 +23,17 @@ from teller.models.rule import RULESET
 if TYPE_CHECKING:
     from teller.graph.store import Store
 
-__all__ = ["Ingested", "Options", "Progress", "Silent", "diagnose", "ingest", "inspect",
-           "judge_runs", "step_rows"]
+__all__ = [
+    "Ingested",
+    "Options",
+    "Progress",
+    "Silent",
+    "diagnose",
+    "ingest",
+    "inspect",
+    "judge_runs",
+    "step_rows",
+]
 
 DEPLOYMENT: Final = "default"
 
@@ -57,8 +66,12 @@ def ingest(
     """Bring paths into the workspace, archive and graph; what is there already stays as it is."""
     with _writer(workspace.folder) as writer:
         got = ingesting.ingest(
-            paths, writer.archive, Told(options.rank_regex, options.host_regex),
-            deployment=options.deployment or DEPLOYMENT, progress=progress)
+            paths,
+            writer.archive,
+            Told(options.rank_regex, options.host_regex),
+            deployment=options.deployment or DEPLOYMENT,
+            progress=progress,
+        )
         if not got.runs:
             return Ingested((), _inputs(got.inputs), _quality(got.remarks), got.others)
         progress.start("loading the graph", None)
@@ -68,7 +81,7 @@ def ingest(
 
 
 def _writer(folder: Path) -> Workspace:
-    return Workspace(folder, write=True, project=project)
+    return Workspace(folder, write=True, project=project, rest=rest)
 
 
 def _stored(store: "Store", runs: Sequence[int], got: ingesting.Ingested) -> Ingested:
@@ -76,17 +89,21 @@ def _stored(store: "Store", runs: Sequence[int], got: ingesting.Ingested) -> Ing
     summaries = tuple(_summary(store, run) for run in runs)
     inputs = [
         InputSummary(r["path"], r["format"], r["rank"], r["event_count"] or 0, r["note"] or "")
-        for run in runs for r in store.query(
+        for run in runs
+        for r in store.query(
             "MATCH (i:Input) WHERE i.run_id = $run RETURN i.path AS path, i.format AS format, "
             "i.rank AS rank, i.event_count AS event_count, i.note AS note ORDER BY path",
-            {"run": run}).to_pylist()
+            {"run": run},
+        ).to_pylist()
     ]
     quality = [
         Quality(r["path"], r["place"], r["what"], r["remedy"])
-        for run in runs for r in store.query(
+        for run in runs
+        for r in store.query(
             "MATCH (m:Remark) WHERE m.run_id = $run RETURN m.path AS path, m.place AS place, "
             "m.text AS what, m.remedy AS remedy ORDER BY path, place, what",
-            {"run": run}).to_pylist()
+            {"run": run},
+        ).to_pylist()
     ]
     said = dict.fromkeys([*quality, *_quality(got.remarks)])
     return Ingested(summaries, tuple(dict.fromkeys(inputs)), tuple(said), got.others)
@@ -95,17 +112,26 @@ def _stored(store: "Store", runs: Sequence[int], got: ingesting.Ingested) -> Ing
 def _summary(store: "Store", run: int) -> RunSummary:
     row = store.query(
         "MATCH (r:Run) WHERE r.run_id = $run RETURN r.name AS name, r.t0_epoch_ns AS t0",
-        {"run": run}).to_pylist()[0]
+        {"run": run},
+    ).to_pylist()[0]
     ranks = store.query(
         "MATCH (k:Rank) WHERE k.run_id = $run RETURN k.rank AS rank, k.host AS host, "
-        "k.clock_residual_ns AS residual ORDER BY rank", {"run": run}).to_pylist()
+        "k.clock_residual_ns AS residual ORDER BY rank",
+        {"run": run},
+    ).to_pylist()
     steps = store.query(
-        "MATCH (i:Iteration) WHERE i.run_id = $run RETURN count(*) AS n", {"run": run})
+        "MATCH (i:Iteration) WHERE i.run_id = $run RETURN count(*) AS n", {"run": run}
+    )
     left = [r["residual"] for r in ranks if r["residual"] is not None]
     return RunSummary(
-        run, row["name"], row["t0"], tuple(r["rank"] for r in ranks),
-        tuple(sorted({r["host"] for r in ranks})), steps["n"][0].as_py(),
-        max(left) if left else None)
+        run,
+        row["name"],
+        row["t0"],
+        tuple(r["rank"] for r in ranks),
+        tuple(sorted({r["host"] for r in ranks})),
+        steps["n"][0].as_py(),
+        max(left) if left else None,
+    )
 
 
 def _inputs(rows: Sequence[InputRow]) -> tuple[InputSummary, ...]:
@@ -128,7 +154,8 @@ def diagnose(
     notes = dict.fromkeys(n for one in judged.values() for n in one.notes)
     answer = judging.verdict(findings, answerable=any(r.steps for r in got.runs))
     return Diagnosis(
-        answer, got.runs, judging.ordered(findings), got.data_quality, got.inputs, tuple(notes))
+        answer, got.runs, judging.ordered(findings), got.data_quality, got.inputs, tuple(notes)
+    )
 
 
 def _nothing(got: Ingested) -> tuple[str, ...]:
@@ -156,11 +183,14 @@ def judge_runs(
 def step_rows(workspace: Workspace, diagnosis: Diagnosis) -> pa.Table:
     """Give the `--steps` table of a diagnosis: one row a rank and step."""
     with workspace.reader() as store:
-        return judging.step_rows({
-            run.id: judging.with_findings(
-                store, run.id, [f for f in diagnosis.findings if f.run == run.id])
-            for run in diagnosis.runs
-        })
+        return judging.step_rows(
+            {
+                run.id: judging.with_findings(
+                    store, run.id, [f for f in diagnosis.findings if f.run == run.id]
+                )
+                for run in diagnosis.runs
+            }
+        )
 
 
 def inspect(paths: Sequence[Path], options: Options) -> Ingested:

@@ -86,10 +86,11 @@ def workspace_at(folder: Path | None, store: str, *, write: bool = False) -> "Wo
             f"--store {store}: no such store here; leave it out, or give --store embedded "
             "and choose the place by --workspace"
         )
+    from teller.graph.keep import rest
     from teller.graph.project import project
     from teller.graph.workspace import Workspace, default_folder
 
-    return Workspace(default_folder(folder), write=write, project=project)
+    return Workspace(default_folder(folder), write=write, project=project, rest=rest)
 
 
 def run_named(workspace: "Workspace", name: str) -> "RunEntry":
