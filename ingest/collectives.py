@@ -191,10 +191,8 @@ class Timed:
 
 def timed(found: pa.Table) -> Timed:
     """Work out arrival, wait and pure time; times are on the common clock."""
-    order = pc.sort_indices(
-        found, [("number", "ascending"), ("start_ns", "ascending"), ("rank", "ascending")]
-    )
-    found = found.take(order)
+    by = [("number", "ascending"), ("start_ns", "ascending"), ("rank", "ascending")]
+    found = found.take(pc.sort_indices(found, by))
     number = found["number"].to_numpy()
     if not len(number):
         return Timed(_with(found, *[np.zeros(0, np.int64)] * 5), _COLLECTIVES.empty_table())
@@ -202,42 +200,41 @@ def timed(found: pa.Table) -> Timed:
     first = np.flatnonzero(np.r_[True, number[1:] != number[:-1]])
     count = np.diff(np.r_[first, len(number)])
     row = np.repeat(np.arange(len(first)), count)
-    last = first + count - 1
-    last_arrival = start[last]
-    finish = np.maximum.reduceat(end, first)
+    last_arrival = start[first + count - 1]
     all_wait = pc.is_in(found["op"], pa.array(WAIT_FOR_ALL)).to_numpy() & (count[row] > 1)
     wait = np.where(all_wait, np.minimum(last_arrival[row], end) - start, 0)
     # The last to arrive did not wait: what its own operation took is pure. Ends of the others
     # differ from it only by what the clocks leave.
-    pure = np.maximum(finish - last_arrival, 0)
+    pure = np.maximum(np.maximum.reduceat(end, first) - last_arrival, 0)
     middle = (start[first + (count - 1) // 2] + start[first + count // 2]) // 2
     late = np.where(count[row] > 1, start - middle[row], 0)
     arrival_order = np.arange(len(number)) - first[row]
     table = _with(
         found, start, np.maximum(wait, 0), np.where(all_wait, pure[row], 0), arrival_order, late
     )
+    return Timed(table, _one_row_each(found, first, count, pure, all_wait[first]))
+
+
+def _one_row_each(
+    found: pa.Table, first: Ints, count: Ints, pure: Ints, all_wait: npt.NDArray[np.bool_]
+) -> pa.Table:
+    """Give one row a collective; rows of `found` are in order of arrival from `first` on."""
+    start, end = found["start_ns"].to_numpy(), found["end_ns"].to_numpy()
+    last = first + count - 1
+    columns = {
+        "size_bytes": pa.array(_biggest(found, first)),
+        "ranks_seen": pa.array(count),
+        "start_ns": pa.array(start[first]),
+        "end_ns": pa.array(np.maximum.reduceat(end, first)),
+        "skew_ns": pa.array(start[last] - start[first]),
+        "pure_ns": pa.array(pure, mask=~all_wait),
+        "last_rank": pa.array(found["rank"].to_numpy()[last], mask=count < 2),
+    }
     head = found.take(pa.array(first))
-    rank = found["rank"].to_numpy()
-    complete = count > 1
-    collectives = pa.table(
-        [
-            head["number"],
-            head["group"],
-            head["op"],
-            head["seq"],
-            pa.array(_biggest(found, first)),
-            head["dtype"],
-            pa.array(count),
-            pa.array(start[first]),
-            pa.array(finish),
-            pa.array(last_arrival - start[first]),
-            pa.array(pure, mask=~(complete & all_wait[first])),
-            pa.array(rank[last], mask=~complete),
-            head["matched_by"],
-        ],
+    return pa.table(
+        [columns[f.name] if f.name in columns else head[f.name] for f in _COLLECTIVES],
         schema=_COLLECTIVES,
     )
-    return Timed(table, collectives)
 
 
 _COLLECTIVES: Final = pa.schema(

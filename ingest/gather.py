@@ -222,13 +222,7 @@ class _Maker:
         named = manifest.run if manifest else before.stored.manifest if before else ""
         key = before.stored.key if before else run_key(parts, self.run.key)
         engine = f"{manifest.engine.name} {manifest.engine.version}".strip() if manifest else ""
-        digests = {r.digest for r in rows}
-        old_rows = (
-            [r for r in before.stored.inputs if r.digest not in digests and not r.used]
-            if before
-            else []
-        )
-        old = before.stored.remarks if before else ()
+        old_rows, old = self._before(before, rows)
         assembly = assemble(
             parts,
             [*rows, *old_rows],
@@ -250,6 +244,16 @@ class _Maker:
             inputs_digest=self.digest,
         )
         return self.archive.commit(entry, staged)
+
+    def _before(
+        self, before: _Kept | None, rows: list[InputRow]
+    ) -> tuple[list[InputRow], tuple[Remark, ...]]:
+        """Give the unused inputs and the remarks that the run had before."""
+        if before is None:
+            return [], ()
+        digests = {r.digest for r in rows}
+        kept = before.stored
+        return [r for r in kept.inputs if r.digest not in digests and not r.used], kept.remarks
 
     def _part(self, i: int, staged: Path) -> Part:
         source = self.everything.sources[i]

@@ -28,56 +28,40 @@ def steps_of(
     sources: Sequence[Shaped], ranks: Sequence[int], line: Timeline, shifts: Sequence[int]
 ) -> Stepped:
     """Put all steps on the run's axis and score them."""
-    tables, loads = [], []
-    for i, (one, rank, axis) in enumerate(zip(sources, ranks, line.axes, strict=True)):
-        table = one.steps
-        index = table["step_index"].to_numpy() + shifts[i]
-        loads.append(
-            load_of(
-                table.set_column(
-                    table.column_names.index("step_index"),
-                    "step_index",
-                    pa.array(index, pa.int64()),
-                )
-            )
-        )
-        start = axis.run_time(table["start_ns"].to_numpy())
-        end = axis.run_time(table["end_ns"].to_numpy())
-        size = len(index)
-        tables.append(
-            pa.table(
-                {
-                    "source": pa.array(np.full(size, i)),
-                    "rank": pa.array(np.full(size, rank)),
-                    "step_index": pa.array(index, pa.int64()),
-                    "phase": table["phase"].cast(pa.string()),
-                    "start_ns": pa.array(start),
-                    "end_ns": pa.array(end),
-                    "dur_ns": pa.array(end - start),
-                    "wait_ns": pa.array(
-                        _waits(line.timed.members, i, one.steps["step_index"].to_numpy())
-                    ),
-                    "token_count": table["token_count"].cast(pa.int64()),
-                    "batch_size": table["batch_size"].cast(pa.int64()),
-                    "context_tokens": table["context_tokens"].cast(pa.int64()),
-                    "found_by": pa.repeat(pa.scalar(one.found_by), size),
-                    "confidence": pa.array(np.full(size, one.confidence)),
-                }
-            )
-        )
+    tables = [_on_axis(i, one, ranks[i], line, shifts[i]) for i, one in enumerate(sources)]
+    loads = [load_of(table) for table in tables]
     steps = pa.concat_tables(tables)
     bucket = np.concatenate([load.bucket for load in loads]) if loads else np.zeros(0, np.int64)
     scored = score_steps(
-        steps["source"].to_numpy(),
-        steps["step_index"].to_numpy(),
-        steps["dur_ns"].to_numpy(),
-        _periods(steps),
-        steps["wait_ns"].to_numpy(),
-        bucket,
-    )
+        steps["source"].to_numpy(), steps["step_index"].to_numpy(), steps["dur_ns"].to_numpy(),
+        _periods(steps), steps["wait_ns"].to_numpy(), bucket,
+    )  # fmt: skip
     steps = steps.append_column("own_ns", pa.array(scored.own_ns))
     steps = steps.append_column("excess_ns", pa.array(scored.excess_ns))
     return Stepped(steps, tuple(loads), _iterations(steps, line.timed.members, shifts))
+
+
+def _on_axis(number: int, one: Shaped, rank: int, line: Timeline, shift: int) -> pa.Table:
+    """Give the steps of one source with the run's times and numbers."""
+    table, axis = one.steps, line.axes[number]
+    index = table["step_index"].to_numpy()
+    start = axis.run_time(table["start_ns"].to_numpy())
+    end = axis.run_time(table["end_ns"].to_numpy())
+    size = len(index)
+    columns = {
+        "source": pa.array(np.full(size, number)),
+        "rank": pa.array(np.full(size, rank)),
+        "step_index": pa.array(index + shift, pa.int64()),
+        "phase": table["phase"].cast(pa.string()),
+        "start_ns": pa.array(start),
+        "end_ns": pa.array(end),
+        "dur_ns": pa.array(end - start),
+        "wait_ns": pa.array(_waits(line.timed.members, number, index)),
+        "found_by": pa.repeat(pa.scalar(one.found_by), size),
+        "confidence": pa.array(np.full(size, one.confidence)),
+    }
+    loads = ("token_count", "batch_size", "context_tokens")
+    return pa.table(columns | {name: table[name].cast(pa.int64()) for name in loads})
 
 
 def _periods(steps: pa.Table) -> Ints:

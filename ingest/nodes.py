@@ -27,47 +27,24 @@ def tables(run: Assembly) -> Tables:
 
 
 def _run_and_inputs(run: Assembly) -> Tables:
-    sizes = [p.shaped.facts.world_size or 0 for p in run.parts]
-    first = [a.moment(p.shaped.first_ns) for a, p in zip(run.line.axes, run.parts, strict=True)]
-    last = [a.moment(p.shaped.last_ns) for a, p in zip(run.line.axes, run.parts, strict=True)]
-    row = {
-        "id": run.run_id,
-        "name": run.name,
-        "deployment": run.deployment,
-        "t0_epoch_ns": run.line.t0_epoch_ns if run.line.anchored else 0,
-        "start_ns": min(first),
-        "end_ns": max(last),
-        "world_size": max([*sizes, len(set(run.ranks.tolist()))]),
-        "engine": run.engine,
-        "baseline": False,
-    }
     inputs = [
         {
-            "id": run.input_id(i.digest),
-            "path": i.path,
-            "format": i.format,
-            "rank": i.rank,
-            "host": i.host,
-            "event_count": i.event_count,
-            "used": i.used,
-            "note": i.note,
+            "id": run.input_id(i.digest), "path": i.path, "format": i.format, "rank": i.rank,
+            "host": i.host, "event_count": i.event_count, "used": i.used, "note": i.note,
         }
         for i in _once(run)
-    ]
+    ]  # fmt: skip
     of_path = {i.path: run.input_id(i.digest) for i in run.inputs}
     remarks = [
         {
-            "id": ids.node_id(run.key, "Remark", r.path, r.place, r.what),
-            "path": r.path,
-            "place": r.place,
-            "text": r.what,
-            "remedy": r.remedy,
+            "id": ids.node_id(run.key, "Remark", r.path, r.place, r.what), "path": r.path,
+            "place": r.place, "text": r.what, "remedy": r.remedy,
         }
         for r in dict.fromkeys(run.remarks)
-    ]
+    ]  # fmt: skip
     on = [(m["id"], of_path[str(m["path"])]) for m in remarks if m["path"] in of_path]
     return {
-        "Run": from_dicts(schema.RUN, run.run_id, [row]),
+        "Run": from_dicts(schema.RUN, run.run_id, [_run(run)]),
         "Input": from_dicts(schema.INPUT, run.run_id, inputs),
         "Remark": from_dicts(schema.REMARK, run.run_id, remarks),
         "PART_OF.Input.Run": relation_rows(
@@ -76,6 +53,22 @@ def _run_and_inputs(run: Assembly) -> Tables:
         "ON_INPUT.Remark.Input": relation_rows(
             schema.ON_INPUT, [a for a, _ in on], [b for _, b in on]
         ),
+    }
+
+
+def _run(run: Assembly) -> Row:
+    sizes = [p.shaped.facts.world_size or 0 for p in run.parts]
+    pairs = list(zip(run.line.axes, run.parts, strict=True))
+    return {
+        "id": run.run_id,
+        "name": run.name,
+        "deployment": run.deployment,
+        "t0_epoch_ns": run.line.t0_epoch_ns if run.line.anchored else 0,
+        "start_ns": min(axis.moment(part.shaped.first_ns) for axis, part in pairs),
+        "end_ns": max(axis.moment(part.shaped.last_ns) for axis, part in pairs),
+        "world_size": max([*sizes, len(set(run.ranks.tolist()))]),
+        "engine": run.engine,
+        "baseline": False,
     }
 
 

@@ -5,6 +5,7 @@ its steps, and was not inside an API call or a communication either: a pause, no
 """
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -70,41 +71,10 @@ def _is(column: pa.Array, *words: str) -> Flags:
 
 
 def _paces(
-    table: pa.Table,
-    family: pa.Array,
-    rows: tree.Columns,
-    grown: tree.Tree,
-    step_row: Ints,
+    table: pa.Table, family: pa.Array, rows: tree.Columns, grown: tree.Tree, step_row: Ints,
     steps: int,
-) -> pa.Table:
-    graph = _is(family, "graph") & rows.device
-    launch = _is(family, "launch") & ~rows.device
-    driver = (
-        launch
-        & pc.starts_with(table["operator"].combine_chunks().cast(pa.string()), "cu").to_numpy(
-            zero_copy_only=False
-        )
-        & ~pc.starts_with(table["operator"].combine_chunks().cast(pa.string()), "cuda").to_numpy(
-            zero_copy_only=False
-        )
-    )
-    graph_launch = _is(family, "graph_launch") & ~rows.device
-    call = grown.launched_by
-    called = np.where(call >= 0, rows.start[call], np.iinfo(np.int64).min)
-    late_call = rows.device & (call >= 0) & (called >= rows.start - grown.gap)
-    prompt = rows.device & (call >= 0) & (grown.gap > 0) & (rows.start - called <= PROMPT_NS)
-    parts = {
-        "idle_ns": np.where(rows.device, grown.gap, 0),
-        "host_idle_ns": np.where(late_call, grown.gap, 0),
-        "device_rows": rows.device,
-        "graph_rows": graph,
-        "launches": launch,
-        "driver_launches": driver,
-        "graph_launches": graph_launch,
-        "prompt_rows": prompt,
-    }
-    busy = _busy(rows, rows.device), _busy(rows, rows.device & ~graph)
-    parts |= {"busy_ns": busy[0], "kernel_busy_ns": busy[1]}
+) -> pa.Table:  # fmt: skip
+    parts = _parts(table, family, rows, grown)
     sums = {
         name: np.r_[
             values.sum(dtype=np.int64),
@@ -117,6 +87,39 @@ def _paces(
         {"step_row": pa.array(np.arange(-1, steps)), "first_ns": first, "last_ns": last}
         | {k: pa.array(v) for k, v in sums.items()}
     ).select(PACES.names)
+
+
+def _parts(
+    table: pa.Table, family: pa.Array, rows: tree.Columns, grown: tree.Tree
+) -> dict[str, npt.NDArray[Any]]:
+    """Give what each row adds to the sums of its step."""
+    graph = _is(family, "graph") & rows.device
+    launch = _is(family, "launch") & ~rows.device
+    call = grown.launched_by
+    called = np.where(call >= 0, rows.start[call], np.iinfo(np.int64).min)
+    late_call = rows.device & (call >= 0) & (called >= rows.start - grown.gap)
+    return {
+        "idle_ns": np.where(rows.device, grown.gap, 0),
+        "host_idle_ns": np.where(late_call, grown.gap, 0),
+        "device_rows": rows.device,
+        "graph_rows": graph,
+        "launches": launch,
+        "driver_launches": launch & _starts(table["operator"], "cuLaunch"),
+        "graph_launches": _is(family, "graph_launch") & ~rows.device,
+        "prompt_rows": rows.device
+        & (call >= 0)
+        & (grown.gap > 0)
+        & (rows.start - called <= PROMPT_NS),
+        "busy_ns": _busy(rows, rows.device),
+        "kernel_busy_ns": _busy(rows, rows.device & ~graph),
+    }
+
+
+def _starts(words: pa.ChunkedArray, prefix: str) -> Flags:
+    column = words.combine_chunks()
+    known = pc.starts_with(column.dictionary.cast(pa.string()), prefix)
+    found: Flags = known.take(column.indices).to_numpy(zero_copy_only=False)
+    return found
 
 
 def _busy(rows: tree.Columns, which: Flags) -> Ints:
