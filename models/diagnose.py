@@ -1,6 +1,6 @@
 """The diagnosis of one run: what the rules find, what explains what, and the verdict over all."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
@@ -8,15 +8,14 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 
-from teller.graph.classes import class_named
-from teller.graph.finding import SEVERITIES, Finding, Verdict
+from teller.graph import judgement
+from teller.graph.finding import Finding
 from teller.graph.store import Store
 from teller.models import numeric
 from teller.models.apply import Case, apply
 from teller.models.rule import Rule, rules
 
 SURE_ENOUGH: Final = 0.3  # a finding less sure than this explains nothing away
-WEIGHTY: Final = SEVERITIES.index("medium")
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +34,7 @@ def judge(store: Store, run: int, extra: Path | None = None) -> Judged:
     found = [(rule, finding) for rule in known.values() for finding in apply(rule, case)]
     steps = numeric.score(store, run)
     kept = [_with_numeric(f, steps) for f in _explained(found)]
-    return Judged(ordered(kept), steps, tuple(_not_seen(case, steps)))
+    return Judged(judgement.ordered(kept), steps, tuple(not_seen(store, run)))
 
 
 def _explained(found: Sequence[tuple[Rule, Finding]]) -> list[Finding]:
@@ -73,66 +72,37 @@ def _with_numeric(finding: Finding, steps: pa.Table) -> Finding:
     return replace(finding, voices=dict(finding.voices) | {"numeric": round(said, 3)})
 
 
-def ordered(findings: Iterable[Finding]) -> tuple[Finding, ...]:
-    """Put findings in order, the surest and costliest first."""
-    return tuple(sorted(findings, key=_worst_first))
-
-
 def with_findings(store: Store, run: int, findings: Sequence[Finding]) -> Judged:
     """Give what was judged before, with its steps scored again."""
-    return Judged(ordered(findings), numeric.score(store, run), ())
+    return Judged(judgement.ordered(findings), numeric.score(store, run), ())
 
 
-def _worst_first(finding: Finding) -> tuple[float, ...]:
-    """Put what is uneven before what is the same on all ranks: it has a culprit."""
-    fault = class_named(finding.klass).verdict == "fault"
-    weighty = SEVERITIES.index(finding.severity) >= WEIGHTY
-    everywhere = not finding.culprit.ranks or len(finding.culprit.ranks) > 1
-    return (
-        -float(weighty),
-        -float(fault),
-        float(weighty and everywhere),
-        -SEVERITIES.index(finding.severity),
-        -finding.confidence,
-        -finding.cost.excess_ns,
-        finding.id,
-    )
-
-
-def _not_seen(case: Case, steps: pa.Table) -> Iterable[str]:
-    """Say what this capture cannot tell, and what to record to see it."""
-    if not steps.num_rows:
-        yield (
-            "no steps were found: nothing in this capture repeats as a step does; record with "
-            "the engine's annotations (NVTX scopes, profiler steps)"
-        )
-    if not case.rows(
+NOT_SEEN: Final = (
+    (
+        "MATCH (t:Step) WHERE t.run_id = $run RETURN t.id AS id LIMIT 1",
+        "no steps were found: nothing in this capture repeats as a step does; record with the "
+        "engine's annotations (NVTX scopes, profiler steps)",
+    ),
+    (
         "MATCH (s:Span) WHERE s.run_id = $run AND s.stream IS NOT NULL RETURN s.id AS id LIMIT 1",
-        {},
-    ):
-        yield (
-            "no device work was recorded: what the GPUs did cannot be seen; record CUDA "
-            "activity on every rank"
-        )
-    if len(case.ranks) > 1 and not case.rows(
-        "MATCH (c:Collective) WHERE c.run_id = $run AND c.ranks_seen > 1 RETURN c.id AS id LIMIT 1",
-        {},
-    ):
-        yield (
-            "no collective could be matched over ranks: who waits for whom cannot be seen; "
-            "record communication (NCCL kernels with metadata, or the NVTX domain NCCL)"
-        )
+        "no device work was recorded: what the GPUs did cannot be seen; record CUDA activity on "
+        "every rank",
+    ),
+)
+NOT_MATCHED: Final = (
+    "MATCH (c:Collective) WHERE c.run_id = $run AND c.ranks_seen > 1 RETURN c.id AS id LIMIT 1",
+    "no collective could be matched over ranks: who waits for whom cannot be seen; record "
+    "communication (NCCL kernels with metadata, or the NVTX domain NCCL)",
+)
 
 
-def verdict(findings: Iterable[Finding], *, answerable: bool) -> Verdict:
-    """Give the verdict over all runs."""
-    weighty = [f for f in findings if SEVERITIES.index(f.severity) >= WEIGHTY]
-    kinds = {class_named(f.klass).verdict for f in weighty}
-    if "fault" in kinds:
-        return "fault"
-    if "data_quality" in kinds:
-        return "data_quality"
-    return "no_fault" if answerable else "not_visible"
+def not_seen(store: Store, run: int) -> Iterator[str]:
+    """Say what this capture cannot tell, and what to record to see it."""
+    case = Case(store, run)
+    asked = (*NOT_SEEN, NOT_MATCHED) if len(case.ranks) > 1 else NOT_SEEN
+    for cypher, sentence in asked:
+        if not case.rows(cypher, {}):
+            yield sentence
 
 
 def step_rows(judged: Mapping[int, Judged]) -> pa.Table:
@@ -171,7 +141,7 @@ def _rows_of(run: int, judged: Judged) -> pa.Table:
     operators: list[list[dict[str, object]]] = [[] for _ in range(size)]
     abnormal = steps["p_abnormal"].to_numpy() > 0.5
     for finding in reversed(judged.findings):  # the worst is written last and stays
-        if class_named(finding.klass).verdict != "fault" or finding.first_step is None:
+        if judgement.claims(finding) != "fault" or finding.first_step is None:
             continue
         inside = (index >= finding.first_step) & (index <= (finding.last_step or 0))
         inside &= by_step > 0 if finding.step_count > 1 else True

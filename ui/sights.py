@@ -7,11 +7,10 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from teller.graph import queries
+from teller.graph import queries, recall
 from teller.graph.finding import Diagnosis, Finding
 from teller.graph.store import Store
 from teller.graph.tables import table_of
-from teller.ui import stored
 
 _RUNS: Final = 6  # runs that get pictures: those with findings first
 
@@ -47,7 +46,7 @@ def gather(graph: Store, diagnosis: Diagnosis) -> dict[int, RunSight]:
 
 def _sight(graph: Store, run: int, findings: Sequence[Finding]) -> RunSight:
     heat = queries.run(graph, "rank_iteration_heat", run=run)
-    ranks = stored.table(graph, table_of("Rank"), run)
+    ranks = recall.table(graph, table_of("Rank"), run)
     hosts = dict(zip(ranks["rank"].to_pylist(), ranks["host"].to_pylist(), strict=True))
     return RunSight(
         {rank: host or "" for rank, host in hosts.items() if rank is not None},

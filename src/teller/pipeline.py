@@ -1,12 +1,13 @@
 """From paths to an answer: ingest, then publish the graph, then judge. Knows both sides."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 
+from teller.graph import judgement, recall
 from teller.graph.finding import Diagnosis, InputSummary, Quality, RunSummary, Severity
 from teller.graph.keep import keep, rest
 from teller.graph.project import project
@@ -32,6 +33,7 @@ __all__ = [
     "ingest",
     "inspect",
     "judge_runs",
+    "remember",
     "step_rows",
 ]
 
@@ -86,52 +88,11 @@ def _writer(folder: Path) -> Workspace:
 
 def _stored(store: "Store", runs: Sequence[int], got: ingesting.Ingested) -> Ingested:
     """Say what the store says: the same whether the runs were read now or long ago."""
-    summaries = tuple(_summary(store, run) for run in runs)
-    inputs = [
-        InputSummary(r["path"], r["format"], r["rank"], r["event_count"] or 0, r["note"] or "")
-        for run in runs
-        for r in store.query(
-            "MATCH (i:Input) WHERE i.run_id = $run RETURN i.path AS path, i.format AS format, "
-            "i.rank AS rank, i.event_count AS event_count, i.note AS note ORDER BY path",
-            {"run": run},
-        ).to_pylist()
-    ]
-    quality = [
-        Quality(r["path"], r["place"], r["what"], r["remedy"])
-        for run in runs
-        for r in store.query(
-            "MATCH (m:Remark) WHERE m.run_id = $run RETURN m.path AS path, m.place AS place, "
-            "m.text AS what, m.remedy AS remedy ORDER BY path, place, what",
-            {"run": run},
-        ).to_pylist()
-    ]
+    inputs = [i for run in runs for i in recall.inputs(store, run)]
+    quality = [q for run in runs for q in recall.quality(store, run)]
     said = dict.fromkeys([*quality, *_quality(got.remarks)])
+    summaries = tuple(recall.summary(store, run) for run in runs)
     return Ingested(summaries, tuple(dict.fromkeys(inputs)), tuple(said), got.others)
-
-
-def _summary(store: "Store", run: int) -> RunSummary:
-    row = store.query(
-        "MATCH (r:Run) WHERE r.run_id = $run RETURN r.name AS name, r.t0_epoch_ns AS t0",
-        {"run": run},
-    ).to_pylist()[0]
-    ranks = store.query(
-        "MATCH (k:Rank) WHERE k.run_id = $run RETURN k.rank AS rank, k.host AS host, "
-        "k.clock_residual_ns AS residual ORDER BY rank",
-        {"run": run},
-    ).to_pylist()
-    steps = store.query(
-        "MATCH (i:Iteration) WHERE i.run_id = $run RETURN count(*) AS n", {"run": run}
-    )
-    left = [r["residual"] for r in ranks if r["residual"] is not None]
-    return RunSummary(
-        run,
-        row["name"],
-        row["t0"],
-        tuple(r["rank"] for r in ranks),
-        tuple(sorted({r["host"] for r in ranks})),
-        steps["n"][0].as_py(),
-        max(left) if left else None,
-    )
 
 
 def _inputs(rows: Sequence[InputRow]) -> tuple[InputSummary, ...]:
@@ -152,9 +113,9 @@ def diagnose(
     judged = judge_runs(workspace, [r.id for r in got.runs], options, progress)
     findings = tuple(f for one in judged.values() for f in one.findings)
     notes = dict.fromkeys(n for one in judged.values() for n in one.notes)
-    answer = judging.verdict(findings, answerable=any(r.steps for r in got.runs))
+    answer = judgement.verdict(findings, answered=any(r.steps for r in got.runs))
     return Diagnosis(
-        answer, got.runs, judging.ordered(findings), got.data_quality, got.inputs, tuple(notes)
+        answer, got.runs, judgement.ordered(findings), got.data_quality, got.inputs, tuple(notes)
     )
 
 
@@ -178,6 +139,13 @@ def judge_runs(
     with _writer(workspace.folder) as writer:
         keep(writer, {run: one.findings for run, one in judged.items()}, RULESET)
     return judged
+
+
+def remember(workspace: Workspace, run: int) -> Diagnosis:
+    """Give the stored diagnosis of a run."""
+    with workspace.reader() as store:
+        said = recall.diagnosis(store, run)
+        return replace(said, notes=tuple(judging.not_seen(store, run)))
 
 
 def step_rows(workspace: Workspace, diagnosis: Diagnosis) -> pa.Table:

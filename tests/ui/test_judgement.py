@@ -2,8 +2,8 @@
 
 from dataclasses import replace
 
+from teller.graph import judgement
 from teller.graph.finding import Diagnosis
-from teller.ui import judgement
 
 
 def test_a_medium_fault_decides_and_a_low_one_only_fails_the_build(diagnosis: Diagnosis) -> None:

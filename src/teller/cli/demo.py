@@ -30,7 +30,8 @@ def demo(
     Exit code: 1, since a fault is found; 2 where the demo could not run.
     """
     from teller import pipeline
-    from teller.ui import judgement, progress
+    from teller.graph import judgement
+    from teller.ui import progress
 
     recording = resources.files("teller") / "demo" / "run"
     if not recording.is_dir():
@@ -46,4 +47,4 @@ def demo(
     diagnose.show(found, place, "html", page)
     sys.stdout.write(f"\nreport: {page}\n")
     out.note("next: open the report in a browser, or teller diagnose YOUR_FOLDER", quiet=quiet)
-    return judgement.exit_code(found, fail_on) if found.runs else 2
+    return judgement.exit_code(found, fail_on)

@@ -58,7 +58,8 @@ def diagnose(
     Exit code: 0 no fault from the severity of --fail-on up, 1 faults found, 2 nothing usable.
     """
     from teller import pipeline
-    from teller.ui import judgement, progress
+    from teller.graph import judgement
+    from teller.ui import progress
 
     chosen = format or (_FORMATS.get(output.suffix.lower()) if output else None) or "text"
     wanted = pipeline.Options(
@@ -74,7 +75,7 @@ def diagnose(
     show(found, place, chosen, output)
     if output is not None:
         out.note(f"{chosen}: {output}", quiet=quiet)
-    return judgement.exit_code(found, fail_on) if found.runs else 2
+    return judgement.exit_code(found, fail_on)
 
 
 def show(found: "Diagnosis", place: "Workspace", format: Format, output: Path | None) -> None:

@@ -85,12 +85,13 @@ def _trace(
 ) -> None:  # fmt: skip
     from tempfile import TemporaryDirectory
 
+    from teller.graph import recall
     from teller.graph.project import project
-    from teller.ui import perfetto, stored
+    from teller.ui import perfetto
 
     wanted = perfetto.Cut(steps[0], steps[1], ranks, flows)
     with place.reader() as graph:
-        found = stored.diagnosis(graph, entry.run_id)
+        found = recall.diagnosis(graph, entry.run_id)
     with TemporaryDirectory(prefix="teller-") as folder, out.replacing(file) as scratch:
         tables = project(place.archive.folder_of(entry.run_id), Path(folder))
         perfetto.write(tables, found, wanted, scratch, packed=file.suffix == ".gz")
@@ -100,11 +101,11 @@ def _table(
     place: "Workspace", entry: "RunEntry", name: str, format: str, output: Path | None, *,
     quiet: bool,
 ) -> None:  # fmt: skip
+    from teller.graph import recall
     from teller.graph.tables import TABLES, table_of
-    from teller.ui import stored
 
     same = [full for full in TABLES if full.partition(".")[0] == name]
     wanted = table_of(same[0] if len(same) == 1 else name)
     with place.reader() as graph:
-        rows = stored.table(graph, wanted, entry.run_id)
+        rows = recall.table(graph, wanted, entry.run_id)
     query.write_table(rows, format, output, quiet=quiet)

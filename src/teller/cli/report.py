@@ -28,12 +28,11 @@ def report(
 
     The page is one file that needs no network.
     """
-    from teller.ui import stored
+    from teller import pipeline
 
     place = options.workspace_at(workspace, store)
     entry = options.run_named(place, run)
-    with place.reader() as graph:
-        found = stored.diagnosis(graph, entry.run_id)
+    found = pipeline.remember(place, entry.run_id)
     file = output or (Path("teller-report.html") if format == "html" else None)
     diagnose.show(found, place, format, file)
     if file is not None:

@@ -59,12 +59,13 @@ def show_run(
     store: options.StoreUri = "embedded",
 ) -> int:
     """Show a stored run: its ranks and hosts, its inputs, and what was found in it."""
-    from teller.ui import listing, stored, text
+    from teller.graph import recall
+    from teller.ui import listing, text
 
     place = options.workspace_at(workspace, store)
     entry = options.run_named(place, run)
     with place.reader() as graph:
-        found = stored.diagnosis(graph, entry.run_id)
+        found = recall.diagnosis(graph, entry.run_id)
     if format == "json":
         out.write(out.as_json(found.to_json()), None)
         return 0

@@ -1,6 +1,6 @@
-"""What findings amount to: the verdict, and whether a build should fail."""
+"""What findings amount to: their order, the verdict, and whether a build should fail."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 
 from teller.graph.classes import classes
 from teller.graph.finding import SEVERITIES, Diagnosis, Finding, Severity, Verdict
@@ -17,7 +17,7 @@ def reaches(finding: Finding, severity: Severity) -> bool:
     return SEVERITIES.index(finding.severity) >= SEVERITIES.index(severity)
 
 
-def verdict(findings: Sequence[Finding], *, answered: bool) -> Verdict:
+def verdict(findings: Iterable[Finding], *, answered: bool) -> Verdict:
     """Give the verdict over all runs; `answered` is false where no step could be judged."""
     grave = {claims(finding) for finding in findings if reaches(finding, "medium")}
     if "fault" in grave:
@@ -27,6 +27,28 @@ def verdict(findings: Sequence[Finding], *, answered: bool) -> Verdict:
     return "no_fault" if answered else "not_visible"
 
 
+def ordered(findings: Iterable[Finding]) -> tuple[Finding, ...]:
+    """Put findings in order: weighty faults, the uneven first, the costliest and surest first."""
+    return tuple(sorted(findings, key=_place))
+
+
+def _place(finding: Finding) -> tuple[float, ...]:
+    weighty = reaches(finding, "medium")
+    # What is the same on all ranks has no culprit among them.
+    everywhere = len(finding.culprit.ranks) != 1
+    return (
+        -float(weighty),
+        -float(claims(finding) == "fault"),
+        float(weighty and everywhere),
+        -SEVERITIES.index(finding.severity),
+        -finding.confidence,
+        -finding.cost.excess_ns,
+        finding.id,
+    )
+
+
 def exit_code(diagnosis: Diagnosis, fail_on: Severity) -> int:
-    """Give 1 where a fault of at least that severity stands, else 0."""
+    """Give 2 where no run could be used, 1 where a fault of that severity stands, else 0."""
+    if not diagnosis.runs:
+        return 2
     return int(any(claims(f) == "fault" and reaches(f, fail_on) for f in diagnosis.findings))

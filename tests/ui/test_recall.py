@@ -8,11 +8,12 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
+from teller.graph import recall
 from teller.graph.embedded import EmbeddedStore
 from teller.graph.finding import Diagnosis
 from teller.graph.store import Store
 from teller.graph.tables import fit, table_of
-from teller.ui import report, sights, stored
+from teller.ui import report, sights
 
 RUN = 1 << 61  # past what a float keeps
 
@@ -63,7 +64,7 @@ def graph(tmp_path: Path, diagnosis: Diagnosis) -> Iterator[Store]:
 
 
 def test_a_stored_diagnosis_comes_back_whole(graph: Store, diagnosis: Diagnosis) -> None:
-    found = stored.diagnosis(graph, RUN)
+    found = recall.diagnosis(graph, RUN)
     assert found.verdict == "fault"
     [run] = found.runs
     assert (run.id, run.name, run.t0_epoch_ns) == (RUN, "tiny", 1_780_000_000_000_000_001)
@@ -80,7 +81,7 @@ def test_a_stored_diagnosis_comes_back_whole(graph: Store, diagnosis: Diagnosis)
 
 
 def test_pictures_show_the_step_that_lost_most(graph: Store) -> None:
-    found = stored.diagnosis(graph, RUN)
+    found = recall.diagnosis(graph, RUN)
     seen = sights.gather(graph, found)[RUN]
     assert seen.hosts == {0: "node-0", 1: "node-1"}
     assert (seen.heat.num_rows, seen.edges.num_rows) == (6, 2)
@@ -93,10 +94,10 @@ def test_pictures_show_the_step_that_lost_most(graph: Store) -> None:
 
 
 def test_any_table_of_the_graph_can_be_had(graph: Store) -> None:
-    spans = stored.table(graph, table_of("Span"), RUN)
+    spans = recall.table(graph, table_of("Span"), RUN)
     assert spans.column_names == [c.name for c in table_of("Span").kind.columns]
     assert sorted(spans["id"].to_pylist()) == [100, 101, 102, 110, 111, 112]
-    inside = stored.table(graph, table_of("IN_STEP.Span.Step"), RUN).to_pylist()
+    inside = recall.table(graph, table_of("IN_STEP.Span.Step"), RUN).to_pylist()
     assert {(row["src"], row["dst"]) for row in inside} == {
         (100 + 10 * r + s, 50 + 10 * r + s) for r in (0, 1) for s in (0, 1, 2)
     }

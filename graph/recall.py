@@ -4,9 +4,8 @@ import json
 
 import pyarrow as pa
 
-from teller.graph import queries
+from teller.graph import judgement, queries
 from teller.graph.finding import (
-    SEVERITIES,
     Diagnosis,
     Finding,
     InputSummary,
@@ -16,33 +15,33 @@ from teller.graph.finding import (
 from teller.graph.schema import Node
 from teller.graph.store import Store
 from teller.graph.tables import GraphTable, table_of
-from teller.ui import judgement
 
 
 def diagnosis(graph: Store, run_id: int) -> Diagnosis:
     """Give the diagnosis of a run as it was when its findings were made."""
     said = queries.run(graph, "findings", run=run_id)["detail"].to_pylist()
-    findings = sorted((Finding.from_json(json.loads(one)) for one in said if one), key=_worst_first)
+    findings = judgement.ordered(Finding.from_json(json.loads(one)) for one in said if one)
     run = summary(graph, run_id)
     return Diagnosis(
-        judgement.verdict(findings, answered=run.steps > 0), (run,), tuple(findings),
-        tuple(
-            Quality(r["path"], r["place"] or "", r["text"] or "", r["remedy"] or "")
-            for r in queries.run(graph, "remarks", run=run_id).to_pylist()
-        ),
-        tuple(
-            InputSummary(r["path"], r["format"], r["rank"], r["event_count"] or 0, r["note"] or "")
-            for r in queries.run(graph, "inputs", run=run_id).to_pylist()
-        ),
+        judgement.verdict(findings, answered=run.steps > 0), (run,), findings,
+        quality(graph, run_id), inputs(graph, run_id),
     )  # fmt: skip
 
 
-def _worst_first(finding: Finding) -> tuple[float, ...]:
-    fault = judgement.claims(finding) == "fault"
-    return (
-        -SEVERITIES.index(finding.severity), -float(fault), -finding.confidence,
-        -finding.cost.excess_ns, finding.id,
-    )  # fmt: skip
+def quality(graph: Store, run_id: int) -> tuple[Quality, ...]:
+    """Give what was wrong with the inputs of a run."""
+    rows = queries.run(graph, "remarks", run=run_id).to_pylist()
+    return tuple(
+        Quality(r["path"], r["place"] or "", r["text"] or "", r["remedy"] or "") for r in rows
+    )
+
+
+def inputs(graph: Store, run_id: int) -> tuple[InputSummary, ...]:
+    """Give the inputs of a run."""
+    return tuple(
+        InputSummary(r["path"], r["format"], r["rank"], r["event_count"] or 0, r["note"] or "")
+        for r in queries.run(graph, "inputs", run=run_id).to_pylist()
+    )
 
 
 def summary(graph: Store, run_id: int) -> RunSummary:
