@@ -12,7 +12,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from teller.ingest.collectives import LEAVE_TOGETHER
+from teller.ingest.collectives import LEAVE_TOGETHER, WAIT_FOR_ALL
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
@@ -57,11 +57,14 @@ def align(members: pa.Table, sources: int) -> list[Clock]:
 
 def _matrix(members: pa.Table, sources: int) -> tuple[Floats, int]:
     """Give ends as (collective, source), relative to the first; nan where a rank is missing."""
-    together = pc.and_(
-        pc.is_in(members["op"], pa.array(LEAVE_TOGETHER)),
-        pc.not_equal(members["matched_by"], "single"),
+    members = members.filter(pc.not_equal(members["matched_by"], "single"))
+    together = members.filter(pc.is_in(members["op"], pa.array(LEAVE_TOGETHER)))
+    # Ranks leave an all-to-all less sharply together; it serves where there is nothing else.
+    members = (
+        together
+        if together.num_rows
+        else members.filter(pc.is_in(members["op"], pa.array(WAIT_FOR_ALL)))
     )
-    members = members.filter(together)
     if not members.num_rows:
         return np.full((0, sources), np.nan), 0
     at = int(pc.min(members["end_ns"]).as_py())

@@ -23,6 +23,7 @@ def remarks(run: Assembly) -> Iterator[Remark]:
 
 
 def _clocks(run: Assembly) -> Iterator[Remark]:
+    one_file = len({part.digest for part in run.parts}) == 1  # and so one clock
     for part, axis in zip(run.parts, run.line.axes, strict=True):
         offset, rank = axis.clock.offset_ns, part.identity.rank
         if abs(offset) >= SKEW_WORTH_A_WORD_NS:
@@ -35,7 +36,7 @@ def _clocks(run: Assembly) -> Iterator[Remark]:
                 f"{(axis.clock.residual_ns or 0) / 1e3:.1f} µs are left",
                 "nothing to do for this diagnosis; synchronise the hosts' clocks (PTP or chrony)",
             )
-        elif axis.clock.residual_ns is None and run.line.timed.members.num_rows:
+        elif axis.clock.residual_ns is None and not one_file:
             yield Remark(
                 part.shaped.facts.path,
                 f"rank {rank}",

@@ -30,9 +30,9 @@ SHARES: Final[tuple[tuple[float, Severity], ...]] = (
 class Case:
     """One run in a store, with what all rules ask for, asked once."""
 
-    def __init__(self, store: Store, run: int) -> None:
-        """Look at one run."""
-        self.store, self.run = store, run
+    def __init__(self, store: Store, run: int, baseline: int | None = None) -> None:
+        """Look at one run, beside a healthy one where there is one."""
+        self.store, self.run, self.baseline = store, run, baseline
 
     def rows(self, cypher: str, values: Mapping[str, Any]) -> list[Row]:
         """Give the rows of a query; parameters that it does not use are left out."""
@@ -99,11 +99,47 @@ class Candidate:
 def apply(rule: Rule, case: Case) -> list[Finding]:
     """Give what one rule finds in a run."""
     found = []
-    for row in case.rows(rule.find, rule.thresholds):
+    rows = case.rows(rule.find, rule.thresholds) if rule.find else _compared(rule, case)
+    for row in rows:
         candidate = _candidate(rule, _completed(row, case), case)
         if candidate is not None:
             found.append(_finding(candidate, case))
     return found
+
+
+def _compared(rule: Rule, case: Case) -> list[Row]:
+    """Give what is slower than in the baseline, and most of all that is."""
+    if rule.compare is None or case.baseline is None:
+        return []
+    asked, keys = rule.compare, rule.compare.keys
+    usual = {
+        tuple(r[k] for k in keys): r["each_ns"]
+        for r in Case(case.store, case.baseline).rows(asked.cypher, rule.thresholds)
+    }
+    rows = []
+    for row in case.rows(asked.cypher, rule.thresholds):
+        before = usual.get(tuple(row[k] for k in keys))
+        if before:
+            over = (row["each_ns"] - before) * row["calls"]
+            factor = row["each_ns"] / before
+            rows.append(
+                row
+                | {
+                    "usual_ns": before,
+                    "factor": factor,
+                    "over_ns": over,
+                    "excess_ns": over / max(len(case.ranks), 1),
+                }
+            )
+    whole = sum(max(r["over_ns"], 0) for r in rows)
+    time = sum(i["dur_ns"] for i in case.iterations.values()) * max(len(case.ranks), 1)
+    return [
+        r | {"over_share": r["over_ns"] / whole}
+        for r in rows
+        if r["factor"] >= asked.min_factor
+        and r["over_ns"] >= asked.min_share * time
+        and r["over_ns"] >= asked.dominance * whole
+    ]
 
 
 def _completed(row: Row, case: Case) -> Row:

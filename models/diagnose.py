@@ -27,9 +27,9 @@ class Judged:
     notes: tuple[str, ...]
 
 
-def judge(store: Store, run: int, extra: Path | None = None) -> Judged:
-    """Diagnose one run."""
-    case = Case(store, run)
+def judge(store: Store, run: int, extra: Path | None = None, baseline: int | None = None) -> Judged:
+    """Diagnose one run, compared with a healthy one where `baseline` names it."""
+    case = Case(store, run, baseline)
     known = rules(extra)
     found = [(rule, finding) for rule in known.values() for finding in apply(rule, case)]
     steps = numeric.score(store, run)

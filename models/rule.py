@@ -1,7 +1,8 @@
 """Rules as data: one TOML file each, found by name; users add their own from a folder.
 
-A rule *finds* candidates by Cypher, one row each; an *episode* query may give the candidate's
-excess step by step; *evidence* and *against* queries give what shows it and what speaks against it.
+A rule *finds* candidates by Cypher, one row each, or by comparing with a healthy run; an *episode*
+query may give the candidate's excess step by step; *evidence* and *against* queries give what shows
+it and what speaks against it.
 Every query gets `$run`, the thresholds and the columns of the candidate's row as parameters.
 """
 
@@ -45,6 +46,22 @@ class EpisodeQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     min_steps: int = 1
 
 
+class Compare(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Asked of the run and of its baseline; rows of equal `keys` make one candidate.
+
+    The query gives the keys, `each_ns` and `calls`. The candidate has the run's columns, and
+    `usual_ns` (the baseline's `each_ns`), `factor`, `over_ns` (for all calls) and `over_share`
+    (of what all keys are over). It stands from `min_factor` and `min_share` of the run's step time
+    on, if it is `dominance` of all that is over.
+    """
+
+    keys: tuple[str, ...]
+    cypher: str
+    min_factor: float = 1.15
+    min_share: float = 0.02
+    dominance: float = 0.5
+
+
 class Rule(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename={"klass": "class"}):
     """One rule."""
 
@@ -52,10 +69,11 @@ class Rule(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename={"kla
     klass: str
     title: str
     claim: str  # what it says and when, for people who read rules
-    find: str
     text: str
     next_step: str
     confidence: float
+    find: str = ""
+    compare: Compare | None = None  # instead of `find`: silent where there is no baseline
     culprit: tuple[str, ...] = ()  # columns of the row that are the culprit: rank, operator, …
     components: tuple[str, ...] = ()
     severity: Literal["", "critical", "high", "medium", "low", "info"] = ""

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 
+from teller.errors import NothingUsable, UnknownName
 from teller.graph import judgement, recall
 from teller.graph.finding import Diagnosis, InputSummary, Quality, RunSummary, Severity
 from teller.graph.keep import keep, rest
@@ -110,7 +111,8 @@ def diagnose(
     got = ingest(paths, workspace, options, progress)
     if not got.runs:
         return Diagnosis("not_visible", (), (), got.data_quality, got.inputs, _nothing(got))
-    judged = judge_runs(workspace, [r.id for r in got.runs], options, progress)
+    healthy = _baseline(workspace, options, progress)
+    judged = judge_runs(workspace, [r.id for r in got.runs], options, progress, healthy)
     findings = tuple(f for one in judged.values() for f in one.findings)
     notes = dict.fromkeys(n for one in judged.values() for n in one.notes)
     answer = judgement.verdict(findings, answered=any(r.steps for r in got.runs))
@@ -125,15 +127,36 @@ def _nothing(got: Ingested) -> tuple[str, ...]:
     return ("no trace was found in these paths; teller doctor PATH says what is looked for",)
 
 
+def _baseline(workspace: Workspace, options: Options, progress: Progress) -> int | None:
+    """Give the healthy run that the user names: a stored one, or a path to ingest."""
+    if not options.baseline:
+        return None
+    entries = workspace.archive.runs()
+    known = {name: e.run_id for e in entries for name in (str(e.run_id), e.name)}
+    if options.baseline in known:
+        return known[options.baseline]
+    path = Path(options.baseline)
+    if not path.exists():
+        raise UnknownName("path or run for --baseline", options.baseline, {e.name for e in entries})
+    got = ingest([path], workspace, options, progress)
+    if not got.runs:
+        raise NothingUsable(f"--baseline {path}: nothing in it could be used")
+    return got.runs[-1].id
+
+
 def judge_runs(
-    workspace: Workspace, runs: Sequence[int], options: Options, progress: Progress
+    workspace: Workspace,
+    runs: Sequence[int],
+    options: Options,
+    progress: Progress,
+    baseline: int | None = None,
 ) -> dict[int, Judged]:
     """Judge stored runs, and keep the findings in the archive and in the graph."""
     judged: dict[int, Judged] = {}
     progress.start("diagnosing", len(runs))
     with workspace.reader() as store:
         for run in runs:
-            judged[run] = judging.judge(store, run, options.rules_dir)
+            judged[run] = judging.judge(store, run, options.rules_dir, baseline)
             progress.step()
     progress.done()
     with _writer(workspace.folder) as writer:

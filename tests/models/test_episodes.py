@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+
 from teller.models.episodes import find
 from teller.models.wording import say
 
@@ -20,8 +21,8 @@ def test_an_episode_is_found_where_it_is() -> None:
     found = find(range(430), series.tolist())
     assert found is not None
     assert (found.first, found.last, len(found.steps)) == (169, 284, 116)
-    assert found.level_ns == pytest.approx(15 * MS, rel=.01)
-    assert found.clarity > .99
+    assert found.level_ns == pytest.approx(15 * MS, rel=0.01)
+    assert found.clarity > 0.99
 
 
 def test_noise_is_no_episode_of_weight() -> None:
@@ -44,10 +45,18 @@ def test_gaps_of_a_few_steps_are_bridged() -> None:
     assert (found.first, found.last, len(found.steps)) == (10, 29, 18)
 
 
-@pytest.mark.parametrize(("template", "value", "expected"), [
-    ("{x:time}", 1_740_000_000, "1.74 s"), ("{x:time}", 15_000_000, "15 ms"),
-    ("{x:time}", 12_345, "12.3 µs"), ("{x:ms}", 15_040_000, "15.0 ms"), ("{x:pct}", .294, "29.4 %"),
-    ("{x:times}", 1.5, "1.50×"), ("{x}", None, "unknown"), ("{x:.0f}", 3.2, "3"),
-])
+@pytest.mark.parametrize(
+    ("template", "value", "expected"),
+    [
+        ("{x:time}", 1_740_000_000, "1.74 s"),
+        ("{x:time}", 15_000_000, "15 ms"),
+        ("{x:time}", 12_345, "12.3 µs"),
+        ("{x:ms}", 15_040_000, "15.0 ms"),
+        ("{x:pct}", 0.294, "29.4 %"),
+        ("{x:times}", 1.5, "1.50×"),
+        ("{x}", None, "unknown"),
+        ("{x:.0f}", 3.2, "3"),
+    ],
+)
 def test_figures_are_said_with_their_unit(template: str, value: float, expected: str) -> None:
     assert say(template, {"x": value}) == expected

@@ -6,6 +6,7 @@ from string import Formatter
 
 import pyarrow as pa
 import pytest
+
 from teller.errors import BadUsage, UnknownName
 from teller.graph.classes import class_named, classes
 from teller.graph.embedded import EmbeddedStore
@@ -14,12 +15,19 @@ from teller.models.rule import Rule, rule_named, rules
 
 RULES = rules()
 # What the runner adds to a candidate's row.
-ADDED = {"host": pa.string(), "device": pa.string(), "rank_count": pa.int64(),
-         "share": pa.float64(), "run": pa.int64()}
+ADDED = {
+    "host": pa.string(),
+    "device": pa.string(),
+    "rank_count": pa.int64(),
+    "share": pa.float64(),
+    "run": pa.int64(),
+}
+COMPARED = dict.fromkeys(("usual_ns", "factor", "over_ns", "over_share", "excess_ns"), pa.float64())
 SAMPLE = {"string": "x", "int64": 1, "double": 1.0}
 EPISODE = dict.fromkeys(
     ("first_step", "last_step", "step_count", "level_ns", "excess_ns", "start_ns", "end_ns"),
-    pa.int64())
+    pa.int64(),
+)
 
 
 @pytest.fixture(scope="module")
@@ -43,7 +51,13 @@ def words(template: str) -> set[str]:
 
 def row_of(rule: Rule, store: EmbeddedStore) -> dict[str, pa.DataType]:
     limits = {n: pa.float64() for n in rule.thresholds}
-    row = ADDED | limits | ask(store, rule.find, limits)
+    row = ADDED | limits
+    if rule.compare:
+        asked = ask(store, rule.compare.cypher, limits)
+        assert {*rule.compare.keys, "each_ns", "calls"} <= set(asked)
+        row |= asked | COMPARED
+    else:
+        row |= ask(store, rule.find, limits)
     return row | EPISODE if rule.episode else row
 
 
@@ -85,7 +99,7 @@ def test_a_users_rule_replaces_ours_and_a_broken_one_is_named(tmp_path: Path) ->
     ours = Path("models/rules/slow_rank.toml")
     text = (Path(__file__).parents[2] / ours).read_text("utf-8")
     (tmp_path / "mine.toml").write_text(text.replace("min_ratio = 0.08", "min_ratio = 0.5"))
-    assert rule_named("slow_rank", tmp_path).thresholds["min_ratio"] == .5
+    assert rule_named("slow_rank", tmp_path).thresholds["min_ratio"] == 0.5
     (tmp_path / "bad.toml").write_text("id = 3")
     with pytest.raises(BadUsage, match=r"bad\.toml"):
         rules(tmp_path)
