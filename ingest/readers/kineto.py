@@ -26,6 +26,7 @@ from teller.ingest.source import Reading, Source
 FORMAT: Final = "kineto"
 HEAD: Final = 1 << 16
 ASYNCHRONOUS: Final = frozenset("beSF")
+DOUBTED: Final = 1 << 14  # bytes of text before the first oddity of a garbled stream
 DEEP: Final = 1 << 24  # environments in front of the events may be long
 OPENING: Final = re.compile(rb"(?:\xef\xbb\xbf)?\s*(?:\{|\[\s*\{)")
 LIST_OF_EVENTS: Final = re.compile(
@@ -63,12 +64,14 @@ def read(path: Path) -> Reading:
 
 def read_in_steps(path: Path, *, stretch: int, block: int) -> Reading:
     """Read with other sizes of steps than the best; the result is the same."""
-    text, damage = Text(path), Damage()
-    stream = Stream(Feed(text), damage, stretch)
-    documents: list[Document] = []
+    text = Text(path)
     try:
-        while (header := stream.begin()) is not None:
-            documents.append(_document(stream, header, damage, block))
+        stream, documents = _documents(text, stretch, block)
+        if text.corrupt and (stream.cut or stream.damage.first is not None):
+            # a garbled stream may go on for long: what stands behind the first oddity is nothing
+            end = stream.feed.at + len(stream.feed.buffer)
+            text.limit = max(0, min(end, stream.damage.first or end) - DOUBTED)
+            stream, documents = _documents(text, stretch, block)
     except TwoWritersError:
         return Reading((), (kineto_remarks.two_writers(text),))
     sources: list[Source] = []
@@ -79,10 +82,16 @@ def read_in_steps(path: Path, *, stretch: int, block: int) -> Reading:
         if source is not None:
             sources.append(source)
     used, twins = _one_of_each_rank(sources)
-    remarks = kineto_remarks.all_of(
-        text, damage, [d.columns for d in documents], stream, used, twins
-    )
+    columns = [document.columns for document in documents]
+    remarks = kineto_remarks.all_of(text, stream, columns, used, twins)
     return Reading(tuple(used), tuple(remarks))
+
+
+def _documents(text: Text, stretch: int, block: int) -> tuple[Stream, list["Document"]]:
+    stream, documents = Stream(Feed(text), Damage(), stretch), []
+    while (header := stream.begin()) is not None:
+        documents.append(_document(stream, header, block))
+    return stream, documents
 
 
 @dataclass(slots=True)
@@ -92,11 +101,10 @@ class Document:
     header: Header
     columns: Columns
     processes: dict[str, str] = field(default_factory=dict)  # names by process id
-    unpaired: int = 0  # events that begin or end something without a lane
 
 
-def _document(stream: Stream, header: Header, damage: Damage, block: int) -> Document:
-    document = Document(header, Columns(stream.feed.text, damage, block))
+def _document(stream: Stream, header: Header, block: int) -> Document:
+    document = Document(header, Columns(stream.feed.text, stream.damage, block))
     for stretch in stream.stretches():
         kinds = set(stretch.phases)
         if "M" in kinds:
@@ -104,7 +112,7 @@ def _document(stream: Stream, header: Header, damage: Damage, block: int) -> Doc
             document.processes.update(_process_names(list(marks)))
         lost = sum(map(stretch.phases.count, kinds & ASYNCHRONOUS))
         if lost:
-            damage.note("async", stretch.at, lost)
+            stream.damage.note("async", stretch.at, lost)
         document.columns.add(stretch)
     document.columns.flush()
     document.header = header.joined(stream.finish())

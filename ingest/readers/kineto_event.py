@@ -65,7 +65,7 @@ class Decoded:
     stretch: Stretch | None = None
     end: int | None = None  # byte of the text after the array's bracket, where that came
     cut: bool = False  # the text ends inside an event
-    odd: int = 0  # else the byte of the text that is no JSON, or where a value is no event
+    odd: int | None = None  # the byte of the text that is no JSON, where it is that
 
 
 _decoder: msgspec.json.Decoder[list[Event]] = msgspec.json.Decoder(
@@ -91,7 +91,7 @@ def decoded(body: bytes | memoryview, at: int) -> Decoded:
     try:
         return Decoded(_events(message, at))
     except msgspec.ValidationError:
-        return Decoded(odd=at)
+        return Decoded()
     except msgspec.DecodeError as err:
         said, place = str(err), BYTE.search(str(err))
     if place is None:

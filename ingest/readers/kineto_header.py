@@ -134,3 +134,16 @@ class _Device(msgspec.Struct):
 
 
 _decoder = msgspec.json.Decoder(Header)
+
+
+def document(text: bytes) -> tuple[Header, int] | None:
+    """Decode a whole object at the start of a text; give it and its length, or None."""
+    try:
+        return Header.decode(text), len(text)
+    except msgspec.DecodeError as err:
+        said = str(err)
+    if "trailing characters" not in said:
+        return None
+    byte = int(said.rsplit("byte ", 1)[1].rstrip(")"))
+    length = text.rindex(b"}", 0, byte - 1) + 1
+    return Header.decode(text[:length]), length

@@ -52,6 +52,10 @@ SAID: Final = {
         "events that end what never began (ph E without B): {n}, left out",
         "Start the capture earlier if these matter.",
     ),
+    "unlinked": (
+        "device work: {n} events, none with args.correlation, so none can be tied to its launch",
+        "Record again with a profiler that writes correlation ids.",
+    ),
     "async": (
         "events of asynchronous spans (ph b, e, S, F): {n}, not used, since they have no thread",
         "Nothing to do, unless the writer can give complete events (ph X).",
@@ -76,16 +80,17 @@ def two_writers(text: Text) -> Remark:
 
 def all_of(
     text: Text,
-    damage: Damage,
-    documents: Sequence[Columns],
     stream: Stream,
+    documents: Sequence[Columns],
     used: Sequence[Source],
     twins: int,
 ) -> list[Remark]:
     """Give all remarks on a file."""
-    path = str(text.path)
+    path, damage = str(text.path), stream.damage
     if not used:
         other = _lookalike(text)
+        if stream.bare and not any(columns.events for columns in documents):
+            other = other or NO_EVENTS
         if other:
             return [Remark(path, "byte 0", other, NOT_OURS)]
     made = [_of_kind(text, damage, kind) for kind in damage.counts if kind in SAID]
@@ -148,8 +153,7 @@ def _cut(text: Text, stream: Stream, documents: Sequence[Columns]) -> Remark:
         str(text.path),
         text.place(end),
         f"the file {what}, {where} at byte {end}{why}",
-        f"The {events} events before it are used. The process was probably killed while it wrote: "
-        "copy the file again or record again, and let the profiler stop first.",
+        f"The {events} events before it are used. {COPY_AGAIN if text.corrupt else STOP_FIRST}",
     )
 
 
@@ -167,9 +171,14 @@ def _nothing(documents: Sequence[Columns]) -> tuple[str, str]:
             "holds no events that last: traceEvents is empty or has only marks",
             "Record while the model runs, and stop the profiler after the steps.",
         )
-    return "no traceEvents: not a trace", NOT_OURS
+    return NO_EVENTS, NOT_OURS
 
 
+STOP_FIRST: Final = (
+    "The process was probably killed while it wrote: record again and let the profiler stop first."
+)
+COPY_AGAIN: Final = "Copy the file again from where it was recorded, and compare checksums."
+NO_EVENTS: Final = "no traceEvents: not a trace"
 NOT_OURS: Final = "Give the profiler's trace file instead, or take this file away."
 LOOKALIKES: Final = (
     (rb"\Z", "the file is empty"),

@@ -6,11 +6,15 @@ from typing import Final
 
 from teller.errors import TellerError
 from teller.ingest.readers.kineto_event import EVENTS_KEY, Stretch, decoded
+from teller.ingest.readers.kineto_header import document
 
 # only what begins like an event: a dict inside a list of arguments must not be taken for one
 NEXT_EVENT: Final = re.compile(rb',(?=\s*\{\s*"(?:ph|cat|name|ts|pid|tid)"\s*:)')
+TRIES: Final = 32
+WHOLE: Final = re.compile(rb"\}(?=\s*,)")
 CLOSING: Final = re.compile(rb"\}\s*\](?=\s*(?:,\s*\"|\}|\Z))")
 CONTROL: Final = re.compile(rb"[\x00-\x08\x0b\x0c\x0e-\x1f]")
+NO_JSON: Final = ("control", "not finite", "broken", "header")
 BLANKED: Final = bytes(32 if c in b"\t\n\r" else 63 if c < 32 else c for c in range(256))
 NOT_FINITE: Final = re.compile(
     rb'((?<!\\)"\s*:\s*|[\[,]\s*)([-+]?(?:inf(?:inity)?|nan))(?=\s*[,}\]])', re.I
@@ -35,6 +39,11 @@ class Damage:
         self.places.setdefault(kind, at)
         self.words.setdefault(kind, word)
 
+    @property
+    def first(self) -> int | None:
+        """Give the first byte that was no JSON."""
+        return min((at for kind, at in self.places.items() if kind in NO_JSON), default=None)
+
 
 @dataclass(slots=True)
 class Salvage:
@@ -47,12 +56,12 @@ class Salvage:
 
 def mended(body: bytes, at: int, damage: Damage) -> bytes:
     """Replace what JSON forbids by as many allowed characters, so that offsets stay."""
-    odd = decoded(body, at).odd
+    odd = decoded(body, at).odd or at
     first = CONTROL.search(body)
     if first:
         count = len(CONTROL.findall(body))
         damage.note("control", at + first.start(), count, f"U+{first[0][0]:04X}")
-    elif body[odd - at : odd - at + 1] in (b"\t", b"\n", b"\r"):
+    elif odd > at and body[odd - at : odd - at + 1] in (b"\t", b"\n", b"\r"):
         damage.note("control", odd, 1, f"U+{body[odd - at]:04X}")
     body = body.translate(BLANKED)
     found = NOT_FINITE.search(body)
@@ -93,9 +102,28 @@ def salvage(body: bytes, at: int, damage: Damage, header_words: bytes) -> Salvag
 
 def _give_up(piece: bytes, at: int, kept: Salvage, damage: Damage, *, last: bool) -> None:
     """Leave out one event; the array may still close behind it, or the text end in it."""
-    closing = CLOSING.search(piece)
+    closing = _closing(piece) if last else None
     if last and closing is None:
         kept.cut = at
+        _keep_whole(piece, at, kept)
         return
     damage.note("broken", at)
-    kept.end = at + closing.end() if closing and last else None
+    kept.end = at + closing if closing is not None else None
+
+
+def _keep_whole(piece: bytes, at: int, kept: Salvage) -> None:
+    """Keep what is whole before the cut: the cut event may begin in no way that is known."""
+    ends = [m.start() + 1 for m in WHOLE.finditer(piece)][: -TRIES - 1 : -1]
+    stretches = (decoded(piece[:end], at).stretch for end in ends)
+    kept.stretches += [next(filter(None, stretches), Stretch([], [], at, 0))]
+
+
+def _closing(piece: bytes) -> int | None:
+    """Give where the array closes behind a broken event, told by what follows up to the end."""
+    for bracket in reversed([m.end() for m in CLOSING.finditer(piece)]):
+        rest = b'{"":0' + piece[bracket:]
+        found = document(rest)
+        # behind the header there is nothing, or another trace
+        if not piece[bracket:].strip() or (found and rest[found[1] :].strip()[:1] in b"{["):
+            return bracket
+    return None

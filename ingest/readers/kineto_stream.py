@@ -5,10 +5,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
-import msgspec
-
 from teller.ingest.readers.kineto_event import EVENTS_KEY, Stretch, decoded
-from teller.ingest.readers.kineto_header import Header
+from teller.ingest.readers.kineto_header import Header, document
 from teller.ingest.readers.kineto_repair import Damage, Salvage, TwoWritersError, mended, salvage
 from teller.ingest.readers.kineto_text import Feed
 
@@ -39,10 +37,10 @@ class Stream:
 
     def begin(self) -> Header | None:
         """Go to the next document's events; give what stands before them, None without any."""
-        self.bare, self._closed, self._word = False, False, b""
+        self._closed, self._word = False, b""
         first = self.feed.skip(SPACE + b"\xef\xbb\xbf,")
-        self.bare = first == b"["
-        if self.bare:
+        self.bare = first == b"[" if first else self.bare
+        if first == b"[":
             self.feed.drop(1)
             return Header()
         return self._header() if first == b"{" else None
@@ -59,7 +57,7 @@ class Stream:
         size = WINDOW
         while True:
             self.feed.fill(size)
-            found = _document(b'{"":0' + self.feed.buffer)
+            found = document(b'{"":0' + self.feed.buffer)
             if found is not None:
                 header, length = found
                 self.feed.drop(length - len(b'{"":0'))
@@ -73,11 +71,11 @@ class Stream:
         while True:
             self.feed.fill(size)
             for key in EVENTS_KEY.finditer(self.feed.buffer, seen):
-                header = _document(self.feed.buffer[: key.end()] + b"0}")
+                header = document(self.feed.buffer[: key.end()] + b"0}")
                 if header is not None:
                     return self._into_events(header[0], key.end())
             if self.feed.ended or size > LONGEST_HEADER:
-                return None if _document(self.feed.buffer) else self._broken_header()
+                return None if document(self.feed.buffer) else self._broken_header()
             seen, size = max(0, len(self.feed.buffer) - 64), size * 4
 
     def _into_events(self, header: Header, key_end: int) -> Header:
@@ -97,13 +95,13 @@ class Stream:
         head = self.feed.buffer[: key.end()]
         if any(head.count(word) > 1 for word in HEADER_WORDS):
             raise TwoWritersError
-        header = _document(mended(head, self.feed.at, self.damage) + b"0}")
+        header = document(mended(head, self.feed.at, self.damage) + b"0}")
         if header is None:
             self.damage.note("header", self.feed.at)
         return self._into_events(header[0] if header else Header.found_in(head), key.end())
 
     def _broken_trailer(self) -> Header:
-        found = _document(mended(b'{"":0' + self.feed.buffer, self.feed.at - 5, self.damage))
+        found = document(mended(b'{"":0' + self.feed.buffer, self.feed.at - 5, self.damage))
         self.cut = found is None
         self.feed.drop(found[1] - 5 if found else len(self.feed.buffer))
         return found[0] if found else Header()
@@ -154,16 +152,3 @@ class Stream:
         self.feed.drop(length)
         if self.feed.ended and not self.feed.buffer.strip(SPACE):
             self.cut = self._closed = True
-
-
-def _document(text: bytes) -> tuple[Header, int] | None:
-    """Decode a whole object at the start of a text; give it and its length, or None."""
-    try:
-        return Header.decode(text), len(text)
-    except msgspec.DecodeError as err:
-        said = str(err)
-    if "trailing characters" not in said:
-        return None
-    byte = int(said.rsplit("byte ", 1)[1].rstrip(")"))
-    length = text.rindex(b"}", 0, byte - 1) + 1
-    return Header.decode(text[:length]), length

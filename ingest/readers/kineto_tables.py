@@ -1,7 +1,7 @@
 """The tables and the facts of one document, once all its events are columns."""
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
@@ -14,7 +14,7 @@ from teller.ingest.readers.kineto_kinds import LAYERS
 from teller.ingest.readers.kineto_pairs import pairs
 from teller.ingest.readers.kineto_values import ending_number
 from teller.ingest.readers.kineto_work import NONE, Flags, Ints
-from teller.ingest.source import SPANS, Facts, Source
+from teller.ingest.source import RUNTIME, SPANS, Facts, Source
 
 EPOCH_FROM: Final = 10**17  # 1973; times before are not since the epoch
 LAST_BASE: Final = 4 * 10**18
@@ -44,18 +44,22 @@ def source(path: str, columns: Columns, header: Header, processes: dict[str, str
     if columns.comm_parts:
         told = found.size_bytes != NONE
         size[_comm_rows(columns)[told]] = found.size_bytes[told]
+    _note_unlinked(columns)
     table = _spans(columns, rows, size, base)
     facts = _facts(path, columns, header, found, processes)
     epoch = int(np.median(rows.start[rows.keep])) + base >= EPOCH_FROM
     return Source(
-        _with_epoch(facts, 0 if epoch else None), table.filter(pa.array(rows.keep)), found.table
+        replace(facts, epoch_ns=0 if epoch else None),
+        table.filter(pa.array(rows.keep)),
+        found.table,
     )
 
 
-def _with_epoch(facts: Facts, epoch_ns: int | None) -> Facts:
-    from dataclasses import replace
-
-    return replace(facts, epoch_ns=epoch_ns)
+def _note_unlinked(columns: Columns) -> None:
+    work = int((columns.column("stream") != NONE).sum())
+    calls = (columns.column("layer") == LAYERS.index(RUNTIME)).any()
+    if work and calls and (columns.column("correlation") == NONE).all():
+        columns.damage.note("unlinked", 0, work)
 
 
 def _rows(columns: Columns) -> Rows:

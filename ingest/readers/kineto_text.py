@@ -20,11 +20,20 @@ class Text:
     """Text of one file. `damage` says, after `pieces` ran out, what stopped decompression."""
 
     path: Path
-    damage: str = ""
+    limit: int | None = None  # bytes of text that can be trusted; None: all
+    damage: str = field(default="", init=False)
     corrupt: bool = field(default=False, init=False)  # garbled, not merely cut
 
     def pieces(self) -> Iterator[bytes]:
-        """Give the text from the start, as far as it can be decompressed."""
+        """Give the text from the start, as far as it can be decompressed and trusted."""
+        at = 0
+        for piece in self._all():
+            yield piece if self.limit is None else piece[: self.limit - at]
+            at += len(piece)
+            if self.limit is not None and at >= self.limit:
+                return
+
+    def _all(self) -> Iterator[bytes]:
         with self.path.open("rb") as file:
             if file.read(2) == GZIP:
                 file.seek(0)
@@ -68,8 +77,7 @@ class Text:
                 except DECODER_ERROR as err:
                     yield from self._last_words(read, given, str(err))
                     return
-                begun = True
-                given += len(text)
+                begun, given = True, given + len(text)
                 if text:
                     yield text
                 left = b""
@@ -81,7 +89,7 @@ class Text:
             self.damage = f"the gzip stream ends early, after {read} compressed bytes"
 
     def _last_words(self, read: int, given: int, why: str) -> Iterator[bytes]:
-        """Give what a compressed piece holds beyond what was given, up to the damage."""
+        """Give what a compressed piece holds beyond what was given, up to the failure."""
         # the fast decoder drops what it had when it fails, so the slow one goes byte by byte
         with self.path.open("rb") as file:
             stream = zlib.decompressobj(wbits=GZIP_BITS)
@@ -98,7 +106,7 @@ class Text:
                     yield new
             place = file.tell()
         self.corrupt = True
-        self.damage = f"the gzip stream is damaged near compressed byte {place} ({why})"
+        self.damage = f"the gzip stream is damaged before compressed byte {place}: {why}"
 
 
 def _fed(stream: "zlib._Decompress", raw: bytes) -> tuple["zlib._Decompress", bytes]:

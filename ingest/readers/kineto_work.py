@@ -91,7 +91,8 @@ class Lanes:
     def of(self, found: Work, pid: Ints, tid: Ints) -> Ints:
         """Give the lane of each row; host rows by the codes of their process and thread."""
         on_device = np.isin(found.kind, ON_DEVICE)
-        group = np.where(on_device | (found.kind == Kind.OVERHEAD), found.kind, Kind.HOST)
+        own = on_device | np.isin(found.kind, (Kind.OVERHEAD, Kind.BOOKS))
+        group = np.where(own, found.kind, Kind.HOST)
         first = np.where(on_device, np.clip(found.device, -1, NO_STREAM) + 1, pid)
         second = pa.array(np.where(on_device, found.stream, tid)).dictionary_encode()
         codes = second.indices.to_numpy().astype(np.int64)
@@ -116,7 +117,7 @@ def _lane_name(
     lane: tuple[int, int, int], pids: Sequence[str], tids: Sequence[str], several: bool
 ) -> str:
     group, first, second = lane
-    if group == Kind.OVERHEAD:
+    if group in (Kind.OVERHEAD, Kind.BOOKS):
         return "overhead"
     if group == Kind.HOST:
         thread = f"thread {tids[second]}"
