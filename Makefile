@@ -39,8 +39,8 @@ imports: $(VENV)/.tools  ## who may import whom
 smoke: $(VENV)/.tools  ## build the wheel, install it into an empty environment, use it
 	tests/wheel_smoke.sh $(BIN)/python
 
-bench: $(VENV)/.tools  ## measure, and write docs/benchmarks.md again
-	$(BIN)/python bench/run.py
+bench: $(VENV)/.core  ## measure, and write docs/benchmarks.md again (BENCH=--quick, --full)
+	$(BIN)/python bench/run.py $(BENCH)
 
 ui: $(VENV)/.ui  ## open the pages in a browser (none yet)
 	@test -f ui/app.py || { echo "there are no pages yet: no ui/app.py"; exit 2; }
