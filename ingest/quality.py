@@ -40,8 +40,9 @@ def _clocks(run: Assembly) -> Iterator[Remark]:
             yield Remark(
                 part.shaped.facts.path,
                 f"rank {rank}",
-                f"the clock of rank {rank} cannot be tied to the others': no collective of it was "
-                "matched; times across ranks are as good as the hosts' clocks",
+                f"the clock of rank {rank} cannot be tied to the others': it shares no matched "
+                "operation that all ranks leave together (all-reduce, all-gather, reduce-scatter, "
+                "barrier); times across ranks are as good as the hosts' clocks",
                 "record the same steps on all ranks, with communication",
             )
 
