@@ -120,7 +120,7 @@ class Stream:
                 if not result.cut:
                     yield from self._salvaged(self.feed.buffer[: cut - comma], cut)
                     return
-            if self.feed.ended or size > LONGEST_STRETCH or EVENTS_KEY.search(self.feed.buffer):
+            if self.feed.ended or size > LONGEST_STRETCH:
                 yield from self._salvaged(self.feed.buffer, len(self.feed.buffer))
                 return
             size *= 2
