@@ -4,9 +4,8 @@ A file is recognised by its content. A folder that is an export of its own (a Pa
 recipe result) is one input; other folders are walked. `manifest.json` says what a run folder holds.
 """
 
-import os
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 from pathlib import Path
@@ -17,6 +16,7 @@ import msgspec
 from teller.graph.ids import HEAD_BYTES
 from teller.ingest.formats import READERS
 from teller.ingest.source import Reader, Remark
+from teller.ingest.walk import Place, unreadable, walk
 
 MANIFEST: Final = "manifest.json"
 CHUNK: Final = 1 << 20
@@ -105,39 +105,46 @@ class Manifest(msgspec.Struct, frozen=True):
 
 def discover(paths: Sequence[Path]) -> Found:
     """Look into every path."""
+    places, remarks = walk(paths, lambda folder: reader_for(b"", folder) is not None)
     candidates: list[Candidate] = []
     manifests: list[Manifest] = []
     others: list[str] = []
-    remarks: list[Remark] = []
-    for path, name in _walk(paths):
+    for place in places:
         try:
-            manifest = _manifest(path, name)
-            head = b"" if path.is_dir() else head_of(path)
-            reader = None if manifest else reader_for(head, path)
+            one = _look(place)
         except OSError as error:
-            remarks.append(
-                Remark(
-                    name, "", f"cannot be read: {error.strerror}", "check the file's permissions"
-                )
-            )
+            remarks.append(unreadable(place.name, error))
             continue
-        if manifest:
-            manifests.append(manifest)
-        elif reader:
-            candidates.append(Candidate(path, name, reader.FORMAT, _hash(head), _digest(path)))
-        elif not head and not path.is_dir():
-            remarks.append(
-                Remark(
-                    name,
-                    "byte 0",
-                    "the file is empty",
-                    "record it again; the writer was stopped before it wrote",
-                )
-            )
+        if isinstance(one, Candidate):
+            candidates.append(one)
+        elif isinstance(one, Manifest):
+            manifests.append(one)
         else:
-            others.append(name)
-            remarks += _near_miss(path, name, head)
+            remarks += _not_ours(place, one)
+            if not place.special:
+                others.append(place.name)
     return Found(tuple(candidates), tuple(manifests), tuple(others), tuple(remarks))
+
+
+def _look(place: Place) -> "Candidate | Manifest | bytes":
+    """Give what a place is; of one that is no input of ours, what it begins with."""
+    if place.special:
+        return b""
+    if manifest := _manifest(place.path, place.name):
+        return manifest
+    head = b"" if place.path.is_dir() else head_of(place.path)
+    reader = reader_for(head, place.path)
+    if reader is None:
+        return head
+    return Candidate(place.path, place.name, reader.FORMAT, _hash(head), _digest(place.path))
+
+
+def _not_ours(place: Place, head: bytes) -> list[Remark]:
+    """Say what is to be said of a place that no reader takes."""
+    if place.special:
+        what = f"is {place.special}, not a file"
+        return [Remark(place.name, "", what, "write what it gives to a file, and give that")]
+    return _near_miss(place.path, place.name, head)
 
 
 def reader_for(head: bytes, path: Path) -> Reader | None:
@@ -148,26 +155,6 @@ def reader_for(head: bytes, path: Path) -> Reader | None:
 def reader_named(name: str) -> Reader:
     """Give the reader of a format."""
     return next(reader for reader in READERS if name == reader.FORMAT)
-
-
-def _walk(paths: Sequence[Path]) -> Iterator[tuple[Path, str]]:
-    """Give each file or export folder once, with its name below the given folder."""
-    for top in paths:
-        if not top.is_dir() or reader_for(b"", top):
-            yield top, top.name
-            continue
-        for place, inner, files in os.walk(top):
-            folder = Path(place)
-            inner.sort()
-            for name in list(inner):
-                if name.startswith("."):
-                    inner.remove(name)
-                elif reader_for(b"", folder / name):
-                    inner.remove(name)
-                    yield folder / name, str((folder / name).relative_to(top))
-            for name in sorted(files):
-                if not name.startswith("."):
-                    yield folder / name, str((folder / name).relative_to(top))
 
 
 def head_of(path: Path) -> bytes:
@@ -224,12 +211,14 @@ def _near_miss(path: Path, name: str, head: bytes) -> list[Remark]:
                 f"run: nsys export --type sqlite {path.name}",
             )
         ]
-    what = _content(head)
+    if not head:
+        remedy = "record it again; the writer was stopped before it wrote"
+        return [Remark(name, "byte 0", "the file is empty", remedy)]
     return [
         Remark(
             name,
             "byte 0",
-            f"is no trace: {what}",
+            f"is no trace: {_content(head)}",
             "if it should be one, record it again; otherwise leave it out",
         )
     ]

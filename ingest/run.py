@@ -19,6 +19,7 @@ from teller.ingest.gather import Fresh
 from teller.ingest.plan import compute
 from teller.ingest.shape import Shaped, shape
 from teller.ingest.source import Remark
+from teller.ingest.walk import unreadable
 from teller.ingest.who import Told, identify
 
 # Raised whenever what ingest derives from the same files changes, so that they are read again.
@@ -137,17 +138,7 @@ def read_and_shape(candidate: Candidate, staged: Path, number: int) -> FileResul
     try:
         reading = reader.read(candidate.path)
     except OSError as error:
-        return FileResult(
-            (),
-            (
-                Remark(
-                    candidate.name,
-                    "",
-                    f"cannot be read: {error}",
-                    "check the file and its permissions",
-                ),
-            ),
-        )
+        return FileResult((), (unreadable(candidate.name, error),))
     shaped = []
     for part, source in enumerate(reading.sources):
         source = replace(source, facts=replace(source.facts, path=candidate.name))
