@@ -8,7 +8,7 @@ from itertools import chain
 import ladybug
 import pyarrow as pa
 
-from teller.errors import QueryRefused, SchemaMismatch, StoreBusy, TellerError, UnknownName
+from teller.errors import NoRoom, QueryRefused, SchemaMismatch, StoreBusy, TellerError, UnknownName
 from teller.graph.schema import NODES, RELATIONS
 from teller.graph.store import StoreUnreadable
 
@@ -70,6 +70,8 @@ def translated(said: str, timeout_s: float, place: str) -> TellerError:
         return QueryRefused(f"stopped after {limit}; narrow the query, or give it more time")
     if "Buffer manager" in line:
         return QueryRefused("the query needs more memory than the store may use; narrow it")
+    if "No space left on device" in said:
+        return NoRoom(place)
     if any(word in line for word in _UNREADABLE):
         return StoreUnreadable(f"{place} cannot be read ({line})")
     return QueryRefused(line)

@@ -184,7 +184,12 @@ class Workspace:
             raise StoreUnreadable(f"run {run_id} is not in the graph; ingest its folder again")
         folder = made.folder / str(run_id)
         folder.mkdir()
-        return self._project(self.archive.folder_of(run_id), folder)
+        kept = self.archive.folder_of(run_id)
+        try:
+            return self._project(kept, folder)
+        except (FileNotFoundError, ValueError) as err:  # Parquet or JSON that is none
+            remedy = f"`teller runs rm {run_id}`, then ingest its folder again"
+            raise StoreUnreadable(f"{kept}: the kept run is damaged ({err}); {remedy}") from err
 
     def _bring_up_if_free(self) -> None:
         if self._project is None:

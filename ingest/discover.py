@@ -5,8 +5,8 @@ recipe result) is one input; other folders are walked. `manifest.json` says what
 """
 
 import zlib
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from hashlib import blake2b
 from pathlib import Path
 from typing import Final
@@ -20,6 +20,7 @@ from teller.ingest.walk import Place, unreadable, walk
 
 MANIFEST: Final = "manifest.json"
 CHUNK: Final = 1 << 20
+MANY: Final = 8  # files of which the same is said are named one by one up to here
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +124,19 @@ def discover(paths: Sequence[Path]) -> Found:
             remarks += _not_ours(place, one)
             if not place.special:
                 others.append(place.name)
-    return Found(tuple(candidates), tuple(manifests), tuple(others), tuple(remarks))
+    return Found(tuple(candidates), tuple(manifests), tuple(others), tuple(_folded(remarks)))
+
+
+def _folded(remarks: Sequence[Remark]) -> Iterator[Remark]:
+    """Give the remarks, with one for many files of which the same is to be said."""
+    alike: dict[tuple[str, str, str], list[Remark]] = {}
+    for one in remarks:
+        alike.setdefault((one.place, one.what, one.remedy), []).append(one)
+    for group in alike.values():
+        yield from group if len(group) <= MANY else group[: MANY - 1]
+        if len(group) > MANY:
+            more = f"{len(group) - MANY + 1} more files like {group[0].path}"
+            yield replace(group[0], path=more)
 
 
 def _look(place: Place) -> "Candidate | Manifest | bytes":

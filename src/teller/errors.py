@@ -6,6 +6,7 @@ TellerError
 ├── UnknownName      a label, query, rule, class or run that does not exist
 ├── SchemaMismatch   a table that does not fit the schema
 ├── QueryRefused     a query that the store does not let through
+├── NoRoom           the disk is full
 └── StoreBusy        another process owns the store
 """
 
@@ -44,6 +45,14 @@ class SchemaMismatch(TellerError):
 
 class QueryRefused(TellerError):
     """A query that the store does not let through."""
+
+
+class NoRoom(TellerError):
+    """The disk is full."""
+
+    def __init__(self, place: str) -> None:
+        """Name the place that could not be written."""
+        super().__init__(f"{place}: no space is left there; make room, or name another place")
 
 
 class StoreBusy(TellerError):

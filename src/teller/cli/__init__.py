@@ -1,5 +1,6 @@
 """The command line: parses and prints, and leaves all else to the packages below."""
 
+import errno
 import os
 import sys
 from collections.abc import Sequence
@@ -56,6 +57,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 130
     except BrokenPipeError:
         return _hung_up()
+    except OSError as err:
+        return _complain(_failed(err))
     except SystemExit as err:
         # typer itself ends the program with 1 then, which means faults here
         if isinstance(err.__context__, BrokenPipeError):
@@ -83,6 +86,14 @@ def _complain(message: str, hint: str = "") -> int:
     sys.stdout.flush()
     sys.stderr.write(f"teller: {message}\n{hint}")
     return 2
+
+
+def _failed(err: OSError) -> str:
+    """Say what the system refuses, where, and what to do."""
+    what = f"{err.filename}: {err.strerror}" if err.filename else str(err.strerror or err)
+    if err.errno == errno.ENOSPC:
+        return f"{what}; make room, or name another place with --workspace"
+    return f"{what}; look at that place and at your rights there"
 
 
 def _misused(err: typer.TyperException) -> int:
