@@ -73,16 +73,14 @@ def _pace(i: int, one: Shaped) -> Iterator[Fact]:
         yield Fact(f"pace.{name}", whole[name], i)
     if whole["launches"]:
         yield Fact("pace.prompt_ratio", whole["prompt_rows"] / whole["device_rows"], i)
-    window = _step_time(one)
+    lasts = one.steps["end_ns"].to_numpy() - one.steps["start_ns"].to_numpy()
+    window = int(lasts.sum())
     if inside.num_rows and window:
-        busy = pc.sum(inside["busy_ns"]).as_py()
-        yield Fact("pace.step_busy_ratio", busy / window, i)
-        yield Fact("pace.step_host_idle_ratio", pc.sum(inside["host_idle_ns"]).as_py() / window, i)
-
-
-def _step_time(one: Shaped) -> int:
-    total = pc.sum(pc.subtract(one.steps["end_ns"], one.steps["start_ns"])).as_py()
-    return int(total or 0)
+        busy, idle = inside["busy_ns"].to_numpy(), inside["host_idle_ns"].to_numpy()
+        yield Fact("pace.step_busy_ratio", int(busy.sum()) / window, i)
+        # The idle time that a step's first kernel ends began before the step: not all is the step's
+        idle = np.minimum(idle, np.maximum(lasts - busy, 0))
+        yield Fact("pace.step_host_idle_ratio", int(idle.sum()) / window, i)
 
 
 def _silences(i: int, one: Shaped, line: Timeline, shift: int) -> Iterator[Fact]:

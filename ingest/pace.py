@@ -26,8 +26,7 @@ PACES = pa.schema(
         ("step_row", pa.int64()),  # row of the step table; -1 is the whole source
         ("busy_ns", pa.int64()),  # device time with work of this step, any stream
         ("kernel_busy_ns", pa.int64()),  # the same without whole-graph rows
-        ("idle_ns", pa.int64()),  # idle time before its device rows, on their streams
-        ("host_idle_ns", pa.int64()),  # the part of it in which the launch had not been called yet
+        ("host_idle_ns", pa.int64()),  # all streams idle, and the launch that ends it called within
         ("device_rows", pa.int64()),
         ("graph_rows", pa.int64()),
         ("launches", pa.int64()),
@@ -97,10 +96,10 @@ def _parts(
     launch = _is(family, "launch") & ~rows.device
     call = grown.launched_by
     called = np.where(call >= 0, rows.start[call], np.iinfo(np.int64).min)
-    late_call = rows.device & (call >= 0) & (called >= rows.start - grown.gap)
+    busy, idle = _busy_and_idle(rows, rows.device)
+    late_call = rows.device & (call >= 0) & (called >= rows.start - idle)
     return {
-        "idle_ns": np.where(rows.device, grown.gap, 0),
-        "host_idle_ns": np.where(late_call, grown.gap, 0),
+        "host_idle_ns": np.where(late_call, idle, 0),
         "device_rows": rows.device,
         "graph_rows": graph,
         "launches": launch,
@@ -110,8 +109,8 @@ def _parts(
         & (call >= 0)
         & (grown.gap > 0)
         & (rows.start - called <= PROMPT_NS),
-        "busy_ns": _busy(rows, rows.device),
-        "kernel_busy_ns": _busy(rows, rows.device & ~graph),
+        "busy_ns": busy,
+        "kernel_busy_ns": _busy_and_idle(rows, rows.device & ~graph)[0],
     }
 
 
@@ -122,16 +121,21 @@ def _starts(words: pa.ChunkedArray, prefix: str) -> Flags:
     return found
 
 
-def _busy(rows: tree.Columns, which: Flags) -> Ints:
-    """Device time that each row adds to the union of all rows before it, over all streams."""
-    added = np.zeros(len(rows.start), np.int64)
+def _busy_and_idle(rows: tree.Columns, which: Flags) -> tuple[Ints, Ints]:
+    """Give the device time that each row adds to all rows before it, and the idle time it ends.
+
+    Over all streams: one that waits while another works is not idle time of the device.
+    """
+    added, idle = np.zeros((2, len(rows.start)), np.int64)
     work = np.flatnonzero(which)
     if not len(work):
-        return added
+        return added, idle
     work = work[np.argsort(rows.start[work], kind="stable")]
-    before = np.maximum.accumulate(np.r_[np.iinfo(np.int64).min, rows.end[work][:-1]])
-    added[work] = np.maximum(rows.end[work] - np.maximum(rows.start[work], before), 0)
-    return added
+    start, end = rows.start[work], rows.end[work]
+    before = np.r_[start[0], np.maximum.accumulate(end)[:-1]]
+    added[work] = np.maximum(end - np.maximum(start, before), 0)
+    idle[work] = np.maximum(start - before, 0)
+    return added, idle
 
 
 def _edges(rows: tree.Columns, step_row: Ints, steps: int) -> tuple[pa.Array, pa.Array]:
