@@ -106,13 +106,12 @@ class Document:
 def _document(stream: Stream, header: Header, block: int) -> Document:
     document = Document(header, Columns(stream.feed.text, stream.damage, block))
     for stretch in stream.stretches():
-        kinds = set(stretch.phases)
-        if "M" in kinds:
+        if "M" in stretch.kinds:
             marks = compress(stretch.events, map("M".__eq__, stretch.phases))
             document.processes.update(_process_names(list(marks)))
-        lost = sum(map(stretch.phases.count, kinds & ASYNCHRONOUS))
+        lost = stretch.kinds & ASYNCHRONOUS
         if lost:
-            stream.damage.note("async", stretch.at, lost)
+            stream.damage.note("async", stretch.at, sum(map(stretch.phases.count, lost)))
         document.columns.add(stretch)
     document.columns.flush()
     document.header = header.joined(stream.finish())

@@ -1,7 +1,7 @@
 """Events into columns: stretches are gathered into blocks, and a block becomes arrays at once."""
 
 from collections import defaultdict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from itertools import compress
 from operator import attrgetter, itemgetter
@@ -40,7 +40,6 @@ from teller.ingest.source import COMM
 FAR_NS: Final = 50_000_000_000_000  # 14 hours: no capture lasts as long
 BLOCK: Final = 1 << 15
 CODED: Final = ("cat", "name", "pid", "tid")
-SPANNING: Final = frozenset("XBE")
 WHOLE, BEGIN, END = map(ord, "XBE")
 NARROW: Final = {
     "name": np.int32,
@@ -114,7 +113,7 @@ class Columns:
     block_size: int = BLOCK
     known: dict[str, Codes] = field(default_factory=lambda: {key: Codes() for key in CODED})
     lanes: Lanes = field(default_factory=Lanes)
-    parts: list[Mapping[str, Ints]] = field(default_factory=list)
+    parts: list[dict[str, Ints]] = field(default_factory=list)
     comm_parts: list[pa.Table] = field(default_factory=list)
     extremes: list[tuple[int, Spot]] = field(default_factory=list)  # the first and the last time
     without_dur: dict[int, int] = field(default_factory=dict)  # by category
@@ -129,7 +128,7 @@ class Columns:
 
     def add(self, stretch: Stretch) -> None:
         """Take the spans among the events of a stretch."""
-        wanted = list(map(SPANNING.__contains__, stretch.phases))
+        wanted = stretch.spans
         events, block = list(compress(stretch.events, wanted)), self._block
         code = {key: self.known[key].of(events, attrgetter(key)) for key in CODED}
         self._kinds = _grown(self._kinds, self.known["cat"].values, kind_of)
@@ -140,8 +139,8 @@ class Columns:
         block.keep("comm", args, said & (Says.COMM_CALL | Says.COMM_KERNEL) > 0)
         rows = np.flatnonzero(np.fromiter(wanted, bool, len(wanted)))
         phase = np.full(len(rows), WHOLE)
-        if not {"B", "E"}.isdisjoint(stretch.phases):
-            phase[:] = list(map(ord, compress(map(str, stretch.phases), wanted)))
+        if not stretch.kinds.isdisjoint("BE"):
+            phase[:] = list(map(ord, map(str, compress(stretch.phases, wanted))))
         code |= {"kind": kind, "says": said, "place": rows + self.events, "phase": phase}
         for key, values in code.items():
             block.codes[key].append(values)
@@ -196,9 +195,9 @@ class Columns:
         """Give a category's name."""
         return self.known["cat"].values[code] or "(none)"
 
-    def column(self, key: str) -> Ints:
-        """Give a whole column."""
-        parts = [part[key] for part in self.parts]
+    def column(self, key: str, *, last: bool = False) -> Ints:
+        """Give a whole column; the `last` time, so that its parts need no room any more."""
+        parts = [part.pop(key) if last else part[key] for part in self.parts]
         return np.concatenate(parts) if parts else np.zeros(0, np.int64)
 
     def _usable(self, block: Block, start: Ints, kind: Ints) -> Flags:
@@ -236,13 +235,12 @@ class Columns:
 
     def _count(self, kind: Ints, name: Ints, pid: Ints, device: Ints) -> None:
         self.notes.update(np.unique(name[kind == Kind.NOTE]).tolist())
-        host = np.isin(kind, (Kind.HOST, Kind.RUNTIME, Kind.NOTE))
+        host = kind <= Kind.NOTE
         for counts, values in (
             (self.processes, pid[host]),
             (self.devices, device[kind == Kind.DEVICE]),
         ):
-            found, often = np.unique(values, return_counts=True)
-            for value, count in zip(found.tolist(), often.tolist(), strict=True):
+            for value, count in map(dict.values, pa.array(values).value_counts().to_pylist()):
                 counts[value] = counts.get(value, 0) + count
 
     def _say(self, block: Block, which: Flags, keep: Flags) -> None:

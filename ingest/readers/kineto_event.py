@@ -46,16 +46,24 @@ def _event(phase: str) -> type[Event]:
 
 
 PHASES: Final = {_event(phase): phase for phase in "XBEMsftiICbneSTpFNODPRcvVaAL(),="}
+SPANNING: Final = frozenset("XBE")
+SPAN_TYPES: Final = {kind for kind, phase in PHASES.items() if phase in SPANNING}
 
 
 @dataclass(frozen=True, slots=True)
 class Stretch:
-    """Events that stand together in the text, from a byte on, and the phase of each."""
+    """Events that stand together in the text, from a byte on."""
 
     events: list[Event]
-    phases: list[Word]
+    spans: list[bool]  # which of them are spans, or begin or end one
+    kinds: set[Word]  # their phases
     at: int
     length: int
+
+    @property
+    def phases(self) -> list[Word]:
+        """Give the phase of each event."""
+        return [PHASES[type(e)] if type(e) in PHASES else getattr(e, "ph", "") for e in self.events]
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,8 +89,12 @@ def _events(message: bytes, at: int) -> Stretch:
         events = _decoder.decode(message)
     except msgspec.ValidationError:
         any_events = _any_decoder.decode(message)
-        return Stretch([*any_events], list(map(attrgetter("ph"), any_events)), at, length)
-    return Stretch(events, list(map(PHASES.__getitem__, map(type, events))), at, length)
+        phases = list(map(attrgetter("ph"), any_events))
+        spans = list(map(SPANNING.__contains__, phases))
+        return Stretch([*any_events], spans, set(phases), at, length)
+    types = list(map(type, events))
+    spans = list(map(SPAN_TYPES.__contains__, types))
+    return Stretch(events, spans, set(map(PHASES.__getitem__, set(types))), at, length)
 
 
 def decoded(body: bytes | memoryview, at: int) -> Decoded:

@@ -115,7 +115,7 @@ def _keep_whole(piece: bytes, at: int, kept: Salvage) -> None:
     """Keep what is whole before the cut: the cut event may begin in no way that is known."""
     ends = [m.start() + 1 for m in WHOLE.finditer(piece)][: -TRIES - 1 : -1]
     stretches = (decoded(piece[:end], at).stretch for end in ends)
-    kept.stretches += [next(filter(None, stretches), Stretch([], [], at, 0))]
+    kept.stretches += [next(filter(None, stretches), Stretch([], [], set(), at, 0))]
 
 
 def _closing(piece: bytes) -> int | None:

@@ -40,7 +40,7 @@ def source(path: str, columns: Columns, header: Header, processes: dict[str, str
         return None
     found = _calls(columns, header, rows)
     base = header.base_ns if abs(header.base_ns) < LAST_BASE else 0
-    size = np.array(columns.column("bytes"))
+    size = columns.column("bytes", last=True)
     if columns.comm_parts:
         told = found.size_bytes != NONE
         size[_comm_rows(columns)[told]] = found.size_bytes[told]
@@ -50,7 +50,7 @@ def source(path: str, columns: Columns, header: Header, processes: dict[str, str
     epoch = int(np.median(rows.start[rows.keep])) + base >= EPOCH_FROM
     return Source(
         replace(facts, epoch_ns=0 if epoch else None),
-        table.filter(pa.array(rows.keep)),
+        table if rows.keep.all() else table.filter(pa.array(rows.keep)),
         found.table,
     )
 
@@ -63,8 +63,8 @@ def _note_unlinked(columns: Columns) -> None:
 
 
 def _rows(columns: Columns) -> Rows:
-    start, end = columns.column("start"), columns.column("end")
-    is_open: Flags = columns.column("open").astype(bool)
+    start, end = columns.column("start", last=True), columns.column("end", last=True)
+    is_open: Flags = columns.column("open", last=True).astype(bool)
     phase = columns.column("phase")
     keep: Flags = phase != END
     if len(start):
@@ -120,16 +120,16 @@ def _calls(columns: Columns, header: Header, rows: Rows) -> Calls:
 def _spans(columns: Columns, rows: Rows, size: Ints, base: int) -> pa.Table:
     lanes = columns.lanes.names(columns.known["pid"].values, columns.known["tid"].values)
     arrays = {
-        "place": pa.array(columns.column("place")),
-        "name": _words(columns.column("name"), columns.known["name"].values),
-        "layer": _words(columns.column("layer"), LAYERS),
-        "lane": _words(columns.column("lane"), lanes),
-        "stream": _maybe(columns.column("stream")),
-        "device_index": _maybe(columns.column("device")),
+        "place": pa.array(columns.column("place", last=True)),
+        "name": _words(columns.column("name", last=True), columns.known["name"].values),
+        "layer": _words(columns.column("layer", last=True), LAYERS),
+        "lane": _words(columns.column("lane", last=True), lanes),
+        "stream": _maybe(columns.column("stream", last=True)),
+        "device_index": _maybe(columns.column("device", last=True)),
         "start_ns": pa.array(rows.start + base),
         "end_ns": pa.array(rows.end + base),
         "open": pa.array(rows.open),
-        "correlation": _maybe(columns.column("correlation")),
+        "correlation": _maybe(columns.column("correlation", last=True)),
         "size_bytes": _maybe(size),
     }
     return pa.table(arrays, schema=SPANS)

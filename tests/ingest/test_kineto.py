@@ -24,7 +24,6 @@ FILES = (
     "kineto/hta_ns_resolution_rank0.json.gz",
     "kineto/hta_sampled_rank0.json.gz",
     "kineto/hta_triton_example.json.gz",
-    "kineto/kineto_2021_resnet50_w0.pt.trace.json.gz",
     "kineto/kineto_gpu_metrics_input.json",
     "kineto/tl_h100_bert_small.json.gz",
     "kineto/tl_mi210_gpu_only.json.gz",
@@ -64,7 +63,7 @@ def only(path: Path) -> Source:
     return source
 
 
-@pytest.fixture(params=FILES)
+@pytest.fixture(params=FILES, scope="module")
 def pair(request: pytest.FixtureRequest, shared: Path) -> tuple[Source, Trace]:
     path = shared / "traces" / request.param
     return only(path), plain(path)
