@@ -34,8 +34,8 @@ def ordered(findings: Iterable[Finding]) -> tuple[Finding, ...]:
 
 def _place(finding: Finding) -> tuple[float, ...]:
     weighty = reaches(finding, "medium")
-    # What is the same on all ranks has no culprit among them.
-    everywhere = len(finding.culprit.ranks) != 1
+    # What blames several ranks is the same on all of them: less is learnt from it.
+    everywhere = len(finding.culprit.ranks) > 1
     return (
         -float(weighty),
         -float(claims(finding) == "fault"),

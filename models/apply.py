@@ -1,22 +1,17 @@
 """Apply rules to a run in a store: candidates, their episodes, and findings with evidence."""
 
-import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, Final
 
 from teller.graph import ids
 from teller.graph.classes import class_named
 from teller.graph.finding import Cost, Culprit, Evidence, Finding, Severity
-from teller.graph.store import Store
 from teller.models import episodes
+from teller.models.case import Case, Row
 from teller.models.rule import RULESET, Rule, Shown
 from teller.models.wording import say
 
-Row = dict[str, Any]
-
-PARAMETER: Final = re.compile(r"\$(\w+)")
 PLACE_MASK: Final = (1 << ids.PLACE_BITS) - 1
 FEW_STEPS: Final = 8  # an episode shorter than this is measured against the whole run
 SHARES: Final[tuple[tuple[float, Severity], ...]] = (
@@ -27,84 +22,36 @@ SHARES: Final[tuple[tuple[float, Severity], ...]] = (
 )
 
 
-class Case:
-    """One run in a store, with what all rules ask for, asked once."""
-
-    def __init__(self, store: Store, run: int, baseline: int | None = None) -> None:
-        """Look at one run, beside a healthy one where there is one."""
-        self.store, self.run, self.baseline = store, run, baseline
-
-    def rows(self, cypher: str, values: Mapping[str, Any]) -> list[Row]:
-        """Give the rows of a query; parameters that it does not use are left out."""
-        names = set(PARAMETER.findall(cypher))
-        # A literal lets the embedded engine read late; a parameter does not (8 times slower).
-        text = cypher.replace("$run", str(self.run))
-        used = {k: v for k, v in values.items() if k in names and k != "run"}
-        rows: list[Row] = self.store.query(text, used).to_pylist()
-        return rows
-
-    @cached_property
-    def ranks(self) -> dict[int, Row]:
-        """Give id, host, device and input of each rank."""
-        rows = self.rows(
-            "MATCH (r:Rank) WHERE r.run_id = $run "
-            "OPTIONAL MATCH (r)-[:USES_DEVICE]->(d:Device) "
-            "RETURN r.rank AS rank, r.id AS id, r.host AS host, d.name AS device",
-            {},
-        )
-        return {r["rank"]: r for r in rows}
-
-    @cached_property
-    def inputs(self) -> dict[int, str]:
-        """Give the path of each input."""
-        rows = self.rows(
-            "MATCH (i:Input) WHERE i.run_id = $run RETURN i.id AS id, i.path AS path", {}
-        )
-        return {r["id"]: r["path"] for r in rows}
-
-    @cached_property
-    def rank_inputs(self) -> dict[int, str]:
-        """Give the path that tells each rank's story."""
-        rows = self.rows(
-            "MATCH (i:Input) WHERE i.run_id = $run AND i.used RETURN i.rank AS rank, "
-            "i.path AS path ORDER BY path",
-            {},
-        )
-        whole = next((r["path"] for r in rows if r["rank"] is None), "")
-        named = {r["rank"]: r["path"] for r in rows if r["rank"] is not None}
-        return {rank: named.get(rank, whole) for rank in self.ranks}
-
-    @cached_property
-    def iterations(self) -> dict[int, Row]:
-        """Give start, end and duration of each iteration."""
-        rows = self.rows(
-            "MATCH (i:Iteration) WHERE i.run_id = $run RETURN i.step_index AS step_index, "
-            "i.start_ns AS start_ns, i.end_ns AS end_ns, i.dur_ns AS dur_ns",
-            {},
-        )
-        return {r["step_index"]: r for r in rows}
-
-
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A row that a rule found, with its episode where the rule asks for one."""
+    """A row that a rule found, with its episode where there is one."""
 
     rule: Rule
     row: Row
     episode: episodes.Episode | None
-    start_ns: int | None
-    end_ns: int | None
 
 
 def apply(rule: Rule, case: Case) -> list[Finding]:
     """Give what one rule finds in a run."""
-    found = []
-    rows = case.rows(rule.find, rule.thresholds) if rule.find else _compared(rule, case)
-    for row in rows:
-        candidate = _candidate(rule, _completed(row, case), case)
-        if candidate is not None:
-            found.append(_finding(candidate, case))
-    return found
+    found: dict[tuple[object, ...], Candidate] = {}
+    for row, episode in _rows(rule, case):
+        for candidate in _candidates(rule, _completed(row, case), episode, case):
+            who = tuple(str(candidate.row.get(c)) for c in rule.culprit)
+            when = candidate.row.get("first_step"), candidate.row.get("last_step")
+            found.setdefault((who, when), candidate)  # two episodes may lead to one
+    return [_finding(candidate, case) for candidate in found.values()]
+
+
+def _rows(rule: Rule, case: Case) -> Iterator[tuple[Row, episodes.Episode | None]]:
+    """Give the rule's rows: of the whole run, of each episode, or compared with a healthy run."""
+    if rule.compare is not None:
+        yield from ((row, None) for row in _compared(rule, case))
+    elif rule.each == "episode":
+        for known, episode in case.episodes:
+            for row in case.rows(rule.find, dict(rule.thresholds) | known):
+                yield known | row, episode
+    else:
+        yield from ((row, None) for row in case.rows(rule.find, rule.thresholds))
 
 
 def _compared(rule: Rule, case: Case) -> list[Row]:
@@ -154,24 +101,35 @@ def _completed(row: Row, case: Case) -> Row:
     return row | {"rank_count": len(case.ranks)}
 
 
-def _candidate(rule: Rule, row: Row, case: Case) -> Candidate | None:
+def _candidates(
+    rule: Rule, row: Row, episode: episodes.Episode | None, case: Case
+) -> Iterator[Candidate]:
+    """Give the candidate with its episode: the rule's own, else the one it comes from."""
     if rule.episode is None:
-        return Candidate(rule, row, None, row.get("start_ns"), row.get("end_ns"))
+        yield Candidate(rule, row | {"excess_ns": episode.excess_ns} if episode else row, episode)
+        return
     steps = case.rows(rule.episode.cypher, dict(rule.thresholds) | row)
-    episode = episodes.find([s["step_index"] for s in steps], [s["excess_ns"] for s in steps])
-    if episode is None or len(episode.steps) < rule.episode.min_steps:
-        return None
-    inside = [s for s in steps if episode.first <= s["step_index"] <= episode.last]
-    row = row | {
-        "first_step": episode.first,
-        "last_step": episode.last,
-        "step_count": len(episode.steps),
-        "level_ns": episode.level_ns,
-        "excess_ns": episode.excess_ns,
-        "start_ns": min(s["start_ns"] for s in inside),
-        "end_ns": max(s["end_ns"] for s in inside),
-    }
-    return Candidate(rule, row, episode, row["start_ns"], row["end_ns"])
+    series = [s["step_index"] for s in steps], [s["excess_ns"] for s in steps]
+    for own in episodes.find_all(*series):
+        if len(own.steps) < rule.episode.min_steps or own.density < rule.episode.min_density:
+            continue
+        if episode is not None and (own.last < episode.first or own.first > episode.last):
+            continue
+        inside = [s for s in steps if own.first <= s["step_index"] <= own.last]
+        yield Candidate(
+            rule,
+            row
+            | {
+                "first_step": own.first,
+                "last_step": own.last,
+                "step_count": len(own.steps),
+                "level_ns": own.level_ns,
+                "excess_ns": own.excess_ns,
+                "start_ns": min(s["start_ns"] for s in inside),
+                "end_ns": max(s["end_ns"] for s in inside),
+            },
+            own,
+        )
 
 
 def _finding(one: Candidate, case: Case) -> Finding:
@@ -186,7 +144,7 @@ def _finding(one: Candidate, case: Case) -> Finding:
     culprit = _culprit(rule, row)
     episode = one.episode
     return Finding(
-        id=ids.node_id(str(case.run), "Finding", rule.id, culprit),
+        id=ids.node_id(str(case.run), "Finding", rule.id, culprit, row.get("first_step")),
         run=case.run,
         klass=rule.klass,
         case_class=class_named(rule.klass).cases,
@@ -200,8 +158,8 @@ def _finding(one: Candidate, case: Case) -> Finding:
         first_step=episode.first if episode else row.get("first_step"),
         last_step=episode.last if episode else row.get("last_step"),
         step_count=len(episode.steps) if episode else int(row.get("step_count") or 0),
-        start_ns=_whole(one.start_ns),
-        end_ns=_whole(one.end_ns),
+        start_ns=_whole(row.get("start_ns")),
+        end_ns=_whole(row.get("end_ns")),
         cost=cost,
         numbers={
             name: float(row[column])

@@ -12,10 +12,12 @@ from teller.graph import judgement
 from teller.graph.finding import Finding
 from teller.graph.store import Store
 from teller.models import numeric
-from teller.models.apply import Case, apply
+from teller.models.apply import apply
+from teller.models.case import Case
 from teller.models.rule import Rule, rules
 
 SURE_ENOUGH: Final = 0.3  # a finding less sure than this explains nothing away
+EXPLAINS: Final = 0.5  # of the cost of what it explains
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,14 +33,19 @@ def judge(store: Store, run: int, extra: Path | None = None, baseline: int | Non
     """Diagnose one run, compared with a healthy one where `baseline` names it."""
     case = Case(store, run, baseline)
     known = rules(extra)
-    found = [(rule, finding) for rule in known.values() for finding in apply(rule, case)]
-    steps = numeric.score(store, run)
+    found = [
+        (rule, finding)
+        for rule in known.values()
+        for finding in apply(rule, case)
+        if finding.severity != "info" or judgement.claims(finding) != "fault"
+    ]
+    steps = case.steps
     kept = [_with_numeric(f, steps) for f in _explained(found)]
     return Judged(judgement.ordered(kept), steps, tuple(not_seen(store, run)))
 
 
 def _explained(found: Sequence[tuple[Rule, Finding]]) -> list[Finding]:
-    """Drop what another rule explains better, on the same rank or over all."""
+    """Drop what another rule explains better: on the same rank, at the same time, for as much."""
     kept = []
     for rule, finding in found:
         better = (
@@ -47,6 +54,7 @@ def _explained(found: Sequence[tuple[Rule, Finding]]) -> list[Finding]:
             if why.id in rule.unless
             and other.confidence >= SURE_ENOUGH
             and _same_ground(finding, other)
+            and other.cost.excess_ns >= EXPLAINS * finding.cost.excess_ns
         )
         if next(better, None) is None:
             kept.append(finding)
@@ -55,7 +63,11 @@ def _explained(found: Sequence[tuple[Rule, Finding]]) -> list[Finding]:
 
 def _same_ground(one: Finding, other: Finding) -> bool:
     mine, theirs = set(one.culprit.ranks), set(other.culprit.ranks)
-    return not mine or not theirs or bool(mine & theirs)
+    if mine and theirs and not mine & theirs:
+        return False
+    if None in (one.first_step, one.last_step, other.first_step, other.last_step):
+        return True
+    return not (one.last_step < other.first_step or other.last_step < one.first_step)  # type: ignore[operator]
 
 
 def _with_numeric(finding: Finding, steps: pa.Table) -> Finding:

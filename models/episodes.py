@@ -11,7 +11,13 @@ Ints = npt.NDArray[np.int64]
 
 FLOOR_NS: Final = 20_000  # clocks and host jitter leave this much between ranks
 BRIDGE: Final = 3  # steps that an episode may pause
-WORTH: Final = 0.25  # of the largest stretch: smaller ones are not part of the episode
+NOISES: Final = 4  # above the noise, from which on a step stands out
+DENSE: Final = 3  # steps that make a stretch
+TOWER: Final = 20  # above the noise, from which on a single step counts
+SCATTERED: Final = 8  # low single steps that are an episode together
+WORTH: Final = 0.03  # of the costliest stretch: smaller ones are left out
+MOST: Final = 4  # stretches; more of one level are one trouble that comes and goes
+ONE_LEVEL: Final = 4  # factor between the levels of what may be one trouble
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,32 +32,67 @@ class Episode:
     noise_ns: int  # spread of the quiet steps
 
     @property
+    def density(self) -> float:
+        """Tell which share of the steps from first to last stands out."""
+        return len(self.steps) / (self.last - self.first + 1)
+
+    @property
     def clarity(self) -> float:
         """Tell from 0 to 1 how far the episode stands above the quiet steps."""
         return float(1 - np.exp(-self.level_ns / (3 * max(self.noise_ns, FLOOR_NS))))
 
 
-def find(step: Sequence[int], excess: Sequence[int]) -> Episode | None:
-    """Give the episode of a series whose healthy level is zero; None where nothing stands out."""
+def find_all(step: Sequence[int], excess: Sequence[int]) -> list[Episode]:
+    """Give the episodes of a series whose healthy level is zero, the costliest first.
+
+    A stretch of steps above the noise is one episode; a trouble of one level that comes and goes in
+    more than `MOST` stretches is one episode over all of them. Single steps count only where they tower.
+    """
     order = np.argsort(step, kind="stable")
     index, value = np.asarray(step, np.int64)[order], np.asarray(excess, np.int64)[order]
-    if not len(index):
-        return None
-    noise = noise_of(value)
-    high = value > max(4 * noise, FLOOR_NS)
-    if not high.any():
-        return None
-    high &= value > 0.35 * np.median(value[high])
-    at = np.flatnonzero(high)
+    noise = max(noise_of(value), FLOOR_NS)
+    at = np.flatnonzero(value > NOISES * noise)
+    if not len(at):
+        return []
     parts = np.split(at, np.flatnonzero(np.diff(at) > BRIDGE) + 1)
-    sums = np.array([value[p].sum() for p in parts])
-    kept = np.concatenate([p for p, s in zip(parts, sums, strict=True) if s >= WORTH * sums.max()])
+    towers = [p for p in parts if len(p) >= DENSE or value[p].max() > TOWER * noise]
+    low = [p for p in parts if len(p) < DENSE and value[p].max() <= TOWER * noise]
+    groups = _joined(towers, value)
+    if groups:
+        most = max(value[g].sum() for g in groups)
+        groups = [g for g in groups if value[g].sum() >= WORTH * most]
+    if len(groups) > MOST:
+        levels = [np.median(value[g]) for g in groups]
+        if max(levels) < ONE_LEVEL * min(levels):  # one trouble that comes and goes
+            groups = [np.concatenate(groups)]
+    if sum(map(len, low)) >= SCATTERED:
+        groups.append(np.concatenate(low))
+    found = [_episode(index, value, group, noise) for group in groups]
+    return sorted(found, key=lambda e: (-e.excess_ns, e.first))
+
+
+def _joined(parts: list[Ints], value: Ints) -> list[Ints]:
+    """Join neighbours of one level that lie closer than a fifth of their length."""
+    joined: list[Ints] = []
+    for part in parts:
+        if joined:
+            last = joined[-1]
+            apart = part[0] - last[-1]
+            levels = sorted((np.median(value[last]), np.median(value[part])))
+            if apart <= (part[-1] - last[0]) / 5 and levels[1] < 2.5 * levels[0]:
+                joined[-1] = np.concatenate([last, part])
+                continue
+        joined.append(part)
+    return joined
+
+
+def _episode(index: Ints, value: Ints, at: Ints, noise: int) -> Episode:
     return Episode(
-        int(index[kept[0]]),
-        int(index[kept[-1]]),
-        tuple(index[kept].tolist()),
-        int(value[kept].sum()),
-        int(np.median(value[kept])),
+        int(index[at[0]]),
+        int(index[at[-1]]),
+        tuple(index[at].tolist()),
+        int(value[at].sum()),
+        int(np.median(value[at])),
         noise,
     )
 

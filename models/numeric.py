@@ -16,7 +16,7 @@ from teller.models.episodes import FLOOR_NS, noise_of
 Floats = npt.NDArray[np.float64]
 
 WORTH: Final = 0.03  # share of the step from which an excess counts
-MIDDLE: Final = 8.0  # spreads above zero at which a step is as likely abnormal as not
+MIDDLE: Final = 6.0  # spreads above zero at which a step is as likely abnormal as not
 
 _STEPS: Final = """
 MATCH (t:Step) WHERE t.run_id = $run

@@ -1,6 +1,7 @@
 """Rules as data: one TOML file each, found by name; users add their own from a folder.
 
-A rule *finds* candidates by Cypher, one row each, or by comparing with a healthy run; an *episode*
+A rule *finds* candidates by Cypher, one row each, for the run or for each stretch in which a rank
+was slower than its peers (`each = "episode"`), or by comparing with a healthy run; an *episode*
 query may give the candidate's excess step by step; *evidence* and *against* queries give what shows
 it and what speaks against it.
 Every query gets `$run`, the thresholds and the columns of the candidate's row as parameters.
@@ -44,6 +45,7 @@ class EpisodeQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     cypher: str
     min_steps: int = 1
+    min_density: float = 0.0  # share of the steps from first to last that stand out
 
 
 class Compare(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -73,6 +75,7 @@ class Rule(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename={"kla
     next_step: str
     confidence: float
     find: str = ""
+    each: Literal["run", "episode"] = "run"  # `find` is asked once, or for each slow stretch
     compare: Compare | None = None  # instead of `find`: silent where there is no baseline
     culprit: tuple[str, ...] = ()  # columns of the row that are the culprit: rank, operator, …
     components: tuple[str, ...] = ()

@@ -3,11 +3,31 @@
 import numpy as np
 import pytest
 
-from teller.models.episodes import find
+from teller.models.episodes import Episode, find_all
 from teller.models.wording import say
 
 RNG = np.random.default_rng(3)
 MS = 1_000_000
+
+
+def find(step: range, excess: list[int]) -> Episode | None:
+    """Give the costliest episode."""
+    return next(iter(find_all(step, excess)), None)
+
+
+def test_two_faults_of_one_run_are_two_episodes() -> None:
+    series = noise(430)
+    series[100:140] += 3 * MS
+    series[300:304] += 900 * MS
+    found = find_all(range(430), series.tolist())
+    assert [(e.first, e.last) for e in found[:2]] == [(300, 303), (100, 139)]
+
+
+def test_a_trouble_that_comes_and_goes_is_one_episode() -> None:
+    series = noise(400)
+    series[::20] += 50 * MS
+    found = find_all(range(400), series.tolist())
+    assert (found[0].first, found[0].last, len(found[0].steps)) == (0, 380, 20)
 
 
 def noise(size: int) -> np.ndarray:

@@ -10,7 +10,7 @@ import pytest
 from teller.errors import BadUsage, UnknownName
 from teller.graph.classes import class_named, classes
 from teller.graph.embedded import EmbeddedStore
-from teller.models.apply import PARAMETER
+from teller.models.case import PARAMETER
 from teller.models.rule import Rule, rule_named, rules
 
 RULES = rules()
@@ -52,12 +52,14 @@ def words(template: str) -> set[str]:
 def row_of(rule: Rule, store: EmbeddedStore) -> dict[str, pa.DataType]:
     limits = {n: pa.float64() for n in rule.thresholds}
     row = ADDED | limits
+    if rule.each == "episode":
+        row |= EPISODE | {"rank": pa.int64(), "episode_ns": pa.int64()}
     if rule.compare:
         asked = ask(store, rule.compare.cypher, limits)
         assert {*rule.compare.keys, "each_ns", "calls"} <= set(asked)
         row |= asked | COMPARED
     else:
-        row |= ask(store, rule.find, limits)
+        row |= ask(store, rule.find, row)
     return row | EPISODE if rule.episode else row
 
 
