@@ -92,11 +92,12 @@ class Assembly:
         return ids.node_id(self.key, "Input", digest)
 
 
-def run_key(parts: Sequence[Part], manifest: str) -> str:
+def run_key(parts: Sequence[Part], manifest: str, *, whole: bool = False) -> str:
     """Give a run's key: its manifest's name, else a hash of the contents it was first made of."""
     if manifest:
         return manifest
-    return f"{ids.node_id('', 'Run', *sorted({p.head for p in parts})):016x}"
+    contents = sorted({p.digest if whole else p.head for p in parts})
+    return f"{ids.node_id('', 'Run', *contents):016x}"
 
 
 def assemble(

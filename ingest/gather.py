@@ -11,7 +11,7 @@ from teller.ingest.assembly import InputRow, Part, assemble, run_key
 from teller.ingest.discover import Candidate, Found
 from teller.ingest.source import Facts, Remark
 from teller.ingest.stored import Stored, StoredPart
-from teller.ingest.who import Identity
+from teller.ingest.who import RANK_REGEX, Identity
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,6 +154,7 @@ def _capture(part: Part | StoredPart, facts: Facts, who: Identity, manifest: str
         manifest=manifest,
         weight=one.span_count,
         head=part.head,
+        told=who.rank_source == RANK_REGEX,
     )
 
 
@@ -188,6 +189,14 @@ def _duplicates(run: runs.Membership, everything: _All) -> Iterator[Remark]:
     for out, kept in run.duplicates:
         rank = everything.captures[out].rank
         names = _name(everything.sources[out]), _name(everything.sources[kept])
+        if everything.captures[out].digest == everything.captures[kept].digest:
+            yield Remark(
+                names[0],
+                f"rank {rank}",
+                f"duplicate: has the same bytes as {names[1]}, which is used; this file is not",
+                "if it should be another rank, it was overwritten: copy that rank's file again",
+            )
+            continue
         spans = everything.captures[kept].weight, everything.captures[out].weight
         yield Remark(
             names[0],
@@ -220,7 +229,7 @@ class _Maker:
         parts = [self._part(i, staged) for i in self.run.captures]
         manifest = next((m for m in self.found.manifests if m.run == self.run.key), None)
         named = manifest.run if manifest else before.stored.manifest if before else ""
-        key = before.stored.key if before else run_key(parts, self.run.key)
+        key = before.stored.key if before else self._key(parts)
         engine = f"{manifest.engine.name} {manifest.engine.version}".strip() if manifest else ""
         old_rows, old = self._before(before, rows)
         assembly = assemble(
@@ -244,6 +253,12 @@ class _Maker:
             inputs_digest=self.digest,
         )
         return self.archive.commit(entry, staged)
+
+    def _key(self, parts: list[Part]) -> str:
+        """Give a key that no other run has: two windows may begin with the same large header."""
+        key = run_key(parts, self.run.key)
+        taken = any(e.key == key for e in self.archive.runs()) and not self.run.key
+        return run_key(parts, "", whole=True) if taken else key
 
     def _before(
         self, before: _Kept | None, rows: list[InputRow]

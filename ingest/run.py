@@ -17,6 +17,7 @@ from teller.ingest.assembly import InputRow, Part
 from teller.ingest.discover import Candidate, Found, discover, reader_named
 from teller.ingest.gather import Fresh
 from teller.ingest.plan import compute
+from teller.ingest.plausible import plausible
 from teller.ingest.shape import Shaped, shape
 from teller.ingest.source import Remark
 from teller.ingest.walk import unreadable
@@ -139,11 +140,12 @@ def read_and_shape(candidate: Candidate, staged: Path, number: int) -> FileResul
         reading = reader.read(candidate.path)
     except OSError as error:
         return FileResult((), (unreadable(candidate.name, error),))
-    shaped = []
+    shaped, said = [], list(reading.remarks)
     for part, source in enumerate(reading.sources):
-        source = replace(source, facts=replace(source.facts, path=candidate.name))
-        shaped.append(shape(source, staged / f"{number:05d}-{part}.parquet"))
-    remarks = tuple(replace(r, path=candidate.name) for r in reading.remarks)
+        facts, doubted = plausible(replace(source.facts, path=candidate.name))
+        said += doubted
+        shaped.append(shape(replace(source, facts=facts), staged / f"{number:05d}-{part}.parquet"))
+    remarks = tuple(replace(r, path=candidate.name) for r in said)
     if not shaped and not remarks:
         remarks = (
             Remark(

@@ -28,6 +28,7 @@ class Capture:
     manifest: str = ""  # the run that a manifest gives it
     weight: int = 0  # number of spans
     head: str = ""  # of its file: a file that has grown keeps it
+    told: bool = False  # the user says which rank it is
 
 
 @dataclass(slots=True)
@@ -70,24 +71,9 @@ def group(captures: Sequence[Capture], known: Sequence[Membership] = ()) -> list
 def _home(i: int, runs: list[Membership], captures: Sequence[Capture]) -> Membership | None:
     """Put a capture into the run where it belongs, or give None."""
     one = captures[i]
-    for run in runs:
-        twin = next((j for j in run.captures if captures[j].rank == one.rank), None)
-        if twin is None:
-            continue
-        if twin in run.known and one.digest == captures[twin].digest:
-            run.again.append(i)
-            return run
-        if one.head and one.head == captures[twin].head and one.digest != captures[twin].digest:
-            if one.weight >= captures[twin].weight:  # the same file, grown
-                run.captures[run.captures.index(twin)] = i
-            return run
-        if _same_window(one, captures[twin]):
-            if one.weight > captures[twin].weight:
-                run.captures[run.captures.index(twin)] = i
-                run.duplicates.append((twin, i))
-            else:
-                run.duplicates.append((i, twin))
-            return run
+    home = _met_before(i, runs, captures)
+    if home is not None:
+        return home
     open_runs = [r for r in runs if one.rank not in {captures[j].rank for j in r.captures}]
     if one.manifest:
         home = next((r for r in open_runs if r.key == one.manifest), None)
@@ -103,9 +89,55 @@ def _home(i: int, runs: list[Membership], captures: Sequence[Capture]) -> Member
     return home
 
 
+def _met_before(i: int, runs: list[Membership], captures: Sequence[Capture]) -> Membership | None:
+    """Give the run that has this capture already, or another of the same rank and window."""
+    one = captures[i]
+    for run in runs:
+        same = next((j for j in run.captures if _same_bytes(one, captures[j])), None)
+        if same is not None:
+            _put_again(i, same, run, captures)
+            return run
+    for run in runs:
+        twin = next((j for j in run.captures if captures[j].rank == one.rank), None)
+        if twin is None:
+            continue
+        grown = _grown(one, captures[twin])
+        if not grown and not _same_window(one, captures[twin]):
+            continue
+        if one.weight < captures[twin].weight + (not grown):
+            run.duplicates.append((i, twin))
+        else:
+            run.captures[run.captures.index(twin)] = i
+            if not grown or twin not in run.known:
+                run.duplicates.append((twin, i))
+        return run
+    return None
+
+
+def _grown(one: Capture, other: Capture) -> bool:
+    """Tell whether both are the same file, written further; large headers alone are no sign."""
+    same_head = bool(one.head) and one.head == other.head and one.digest != other.digest
+    return same_head and _overlap(one, other) >= 0
+
+
+def _same_bytes(one: Capture, other: Capture) -> bool:
+    """Tell whether both are the same process of the same file, whatever rank each is said to be."""
+    return one.digest == other.digest and one.order == other.order
+
+
+def _put_again(i: int, same: int, run: Membership, captures: Sequence[Capture]) -> None:
+    """Use a capture once: as it was before, unless the user now says which rank it is."""
+    if captures[i].told and captures[i].rank != captures[same].rank:
+        run.captures[run.captures.index(same)] = i
+    elif same in run.known:
+        run.again.append(i)
+    else:
+        run.duplicates.append((i, same))
+
+
 def _same_window(one: Capture, other: Capture) -> bool:
     if one.digest == other.digest:
-        return one.order == other.order
+        return False  # two processes of one file
     if one.manifest != other.manifest or one.anchored != other.anchored:
         return False
     shorter = min(one.last_ns - one.first_ns, other.last_ns - other.first_ns)

@@ -19,6 +19,7 @@ RANK_IN_NAME: Final = re.compile(
 )
 HOST_IN_NAME: Final = re.compile(r"^(?P<host>[A-Za-z][A-Za-z0-9-]*[A-Za-z0-9])[_.]")
 UNKNOWN_HOST: Final = "unknown"
+RANK_REGEX: Final = "--rank-regex"
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +101,7 @@ def _rank(
     fact: Facts, told: Told, manifests: Sequence[Spoken], *, alone: bool
 ) -> tuple[int | None, str]:
     if told.rank_regex and (found := re.search(told.rank_regex, fact.path)):
-        return int(found["rank"]), "--rank-regex"
+        return int(found["rank"]), RANK_REGEX
     said = next((r for m in manifests if (r := m.rank_of(fact.path)) is not None), None)
     if said is not None and alone:
         return said, "manifest"
