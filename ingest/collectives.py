@@ -222,7 +222,7 @@ def _one_row_each(
     start, end = found["start_ns"].to_numpy(), found["end_ns"].to_numpy()
     last = first + count - 1
     columns = {
-        "size_bytes": pa.array(_biggest(found, first)),
+        "size_bytes": _biggest(found, first),
         "ranks_seen": pa.array(count),
         "start_ns": pa.array(start[first]),
         "end_ns": pa.array(np.maximum.reduceat(end, first)),
@@ -256,9 +256,10 @@ _COLLECTIVES: Final = pa.schema(
 )
 
 
-def _biggest(found: pa.Table, first: Ints) -> Ints:
-    size = pc.fill_null(found["size_bytes"], 0).to_numpy()
-    return np.maximum.reduceat(size, first)
+def _biggest(found: pa.Table, first: Ints) -> pa.Array:
+    """Give the largest size that a rank told; null where none told one."""
+    most = np.maximum.reduceat(pc.fill_null(found["size_bytes"], -1).to_numpy(), first)
+    return pa.array(most, mask=most < 0)
 
 
 def _with(found: pa.Table, *columns: Ints) -> pa.Table:

@@ -1,9 +1,9 @@
 """How long things should have taken, from what needs no baseline: the run itself and its peers.
 
-An operator is compared with the same operator in the same step on the other ranks, call by call; a
-rank that simply calls it more often is not slower. Where no peer has it, it is compared with the
-same rank's steps of the same phase and load. Waiting for others and synchronising are nobody's own
-time and have no expectation.
+An operator's time in a step is compared with the same operator's in the same step on the other
+ranks: calls that the others do not make count as well. Where no peer has it, its calls are compared
+with those in the same rank's steps of the same phase and load. Waiting for others and synchronising
+are nobody's own time and have no expectation.
 """
 
 from dataclasses import dataclass
@@ -67,15 +67,15 @@ def expected(sums: list[tuple[int, int, pa.Table, Load]]) -> pa.Table:
     code = pc.index_in(table["operator"], pc.unique(table["operator"])).to_numpy().astype(np.int64)
     code = code * 2 + table["device"].to_numpy()
     step, count = table["step_index"].to_numpy(), table["count"].to_numpy()
-    each = table["own_ns"].to_numpy() / np.maximum(count, 1)
-    same_step = _codes(step, code)
-    peers, number = leave_one_out_median(same_step, each)
+    own = table["own_ns"].to_numpy().astype(float)
+    peers, number = leave_one_out_median(_codes(step, code), own)
     alike = _codes(_buckets(table, sums), _codes(table["source"].to_numpy(), code))
-    history, _ = leave_one_out_median(alike, each)
+    history, _ = leave_one_out_median(alike, own / np.maximum(count, 1))
     by_peers = number > 1
-    should = np.where(by_peers, peers, history)
-    should = np.where(np.isnan(should), each, should)
-    excess = np.rint((each - should) * count).astype(np.int64)
+    should = np.where(by_peers, peers, history * count)
+    should = np.where(np.isnan(should), own, should)
+    excess = np.rint(own - should).astype(np.int64)
+    each = should / np.maximum(count, 1)
     return pa.table(
         [
             table["source"],
@@ -86,7 +86,7 @@ def expected(sums: list[tuple[int, int, pa.Table, Load]]) -> pa.Table:
             table["device"],
             table["count"],
             table["own_ns"],
-            pa.array(should),
+            pa.array(each),
             pa.array(excess),
             pa.array(np.where(by_peers, "peers", "load")),
         ],

@@ -11,6 +11,7 @@ Ints = npt.NDArray[np.int64]
 
 FLOOR_NS: Final = 20_000  # clocks and host jitter leave this much between ranks
 BRIDGE: Final = 3  # steps that an episode may pause
+LASTING: Final = 2  # above the noise, from which on the middle of the run stands out
 NOISES: Final = 4  # above the noise, from which on a step stands out
 DENSE: Final = 3  # steps that make a stretch
 TOWER: Final = 20  # above the noise, from which on a single step counts
@@ -51,7 +52,10 @@ def find_all(step: Sequence[int], excess: Sequence[int]) -> list[Episode]:
     order = np.argsort(step, kind="stable")
     index, value = np.asarray(step, np.int64)[order], np.asarray(excess, np.int64)[order]
     noise = max(noise_of(value), FLOOR_NS)
-    at = np.flatnonzero(value > NOISES * noise)
+    middle = float(np.median(value)) if len(value) else 0.0
+    # A trouble of most of the run is seen in the middle of the series, however it jitters.
+    limit = min(NOISES * noise, 0.35 * middle) if middle > LASTING * noise else NOISES * noise
+    at = np.flatnonzero(value > limit)
     if not len(at):
         return []
     parts = np.split(at, np.flatnonzero(np.diff(at) > BRIDGE) + 1)

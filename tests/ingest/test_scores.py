@@ -4,6 +4,7 @@ import numpy as np
 import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
+
 from teller.ingest.scores import Load, expected, leave_one_out_median, score_steps
 
 
@@ -20,26 +21,36 @@ def test_the_median_of_the_others_is_just_that(rows: list[tuple[int, int]]) -> N
 
 def sums(rows: list[tuple[int, str, int, int]]) -> pa.Table:
     """Rows are (step, operator, count, own ns)."""
-    return pa.table({
-        "step_index": [r[0] for r in rows], "operator": [r[1] for r in rows],
-        "family": ["gemm"] * len(rows), "layer": ["device"] * len(rows),
-        "device": [True] * len(rows), "count": [r[2] for r in rows], "own_ns": [r[3] for r in rows],
-    })
+    return pa.table(
+        {
+            "step_index": [r[0] for r in rows],
+            "operator": [r[1] for r in rows],
+            "family": ["gemm"] * len(rows),
+            "layer": ["device"] * len(rows),
+            "device": [True] * len(rows),
+            "count": [r[2] for r in rows],
+            "own_ns": [r[3] for r in rows],
+        }
+    )
 
 
 def load(steps: int) -> Load:
     return Load(np.arange(steps), np.zeros(steps, np.int64))
 
 
-def test_a_slow_operator_stands_out_and_more_calls_do_not() -> None:
-    table = expected([
-        (0, 0, sums([(0, "a", 2, 200), (0, "b", 4, 400)]), load(1)),
-        (1, 1, sums([(0, "a", 2, 500), (0, "b", 1, 100)]), load(1)),
-        (2, 2, sums([(0, "a", 2, 220), (0, "b", 1, 100)]), load(1)),
-    ])
-    excess = {(r["rank"], r["operator"]): r["excess_ns"] for r in table.to_pylist()}
-    assert excess[1, "a"] == 290  # peers take 105 a call
-    assert excess[0, "b"] == 0
+def test_longer_calls_and_more_calls_stand_out_against_the_peers() -> None:
+    table = expected(
+        [
+            (0, 0, sums([(0, "a", 2, 200), (0, "b", 4, 400)]), load(1)),
+            (1, 1, sums([(0, "a", 2, 500), (0, "b", 1, 100)]), load(1)),
+            (2, 2, sums([(0, "a", 2, 220), (0, "b", 1, 100)]), load(1)),
+        ]
+    )
+    rows = {(r["rank"], r["operator"]): r for r in table.to_pylist()}
+    assert rows[1, "a"]["excess_ns"] == 290  # the peers take 210
+    assert rows[1, "a"]["each_ns"] == 105
+    assert rows[0, "b"]["excess_ns"] == 300
+    assert rows[2, "b"]["excess_ns"] == -150  # half of what the two others take apart
     assert set(table["by"].to_pylist()) == {"peers"}
 
 
@@ -52,7 +63,12 @@ def test_a_single_rank_is_compared_with_its_own_like_steps() -> None:
 def test_waiting_is_not_own_time_and_a_late_begin_is_excess() -> None:
     source = np.array([0, 1, 2])
     found = score_steps(
-        source, np.zeros(3, np.int64), np.array([100, 100, 30]), np.array([100, 100, 100]),
-        np.array([70, 70, 0]), np.zeros(3, np.int64))
+        source,
+        np.zeros(3, np.int64),
+        np.array([100, 100, 30]),
+        np.array([100, 100, 100]),
+        np.array([70, 70, 0]),
+        np.zeros(3, np.int64),
+    )
     assert found.own_ns.tolist() == [30, 30, 30]
     assert found.excess_ns.tolist() == [-35, -35, 70]
