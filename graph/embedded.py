@@ -11,8 +11,8 @@ from typing import Final, Self
 import ladybug
 import pyarrow as pa
 
-from teller.errors import BadUsage, QueryRefused, StoreBusy
-from teller.graph import bulk, cypher, small
+from teller.errors import BadUsage, StoreBusy
+from teller.graph import bulk, cypher, reading, small
 from teller.graph.engine_words import answer, number, our_errors, plain
 from teller.graph.schema import NODES, RUN
 from teller.graph.store import Can
@@ -207,8 +207,7 @@ def _end(connection: ladybug.Connection, how: str) -> None:
 
 
 def _check_text(text: str, given: Mapping[str, object]) -> None:
-    if ";" in cypher.bare(text).rstrip("; \t\r\n"):
-        raise QueryRefused("one statement at a time: take the ';' out")
+    reading.check(text)
     asked = cypher.parameters(text)
     if missing := asked - given.keys():  # the engine would take them for null
         raise BadUsage(f"the query needs {', '.join(f'${n}' for n in sorted(missing))}")

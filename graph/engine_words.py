@@ -65,6 +65,8 @@ def translated(said: str, timeout_s: float, place: str) -> TellerError:
         return UnknownName("property", found[1], _property_words())
     if found := _NO_KEY.search(line):
         return SchemaMismatch(f"a relation ends at id {found[1]}, which no node has")
+    if "read-only" in line:
+        return QueryRefused("a query only reads the graph: it cannot create, change or delete")
     if "Interrupted" in line:
         limit = f"{timeout_s:g} s"
         return QueryRefused(f"stopped after {limit}; narrow the query, or give it more time")

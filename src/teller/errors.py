@@ -32,7 +32,7 @@ class UnknownName(TellerError):
     def __init__(self, what: str, name: str, known: Iterable[str]) -> None:
         """Say what kind of name it is, and list the known ones, nearest first."""
         names = sorted(known)
-        near = get_close_matches(name, names, n=3)
+        near = get_close_matches(name, names, n=3, cutoff=0.5)
         hint = (
             f"did you mean {', '.join(near)}?" if near else f"known: {', '.join(names) or 'none'}"
         )

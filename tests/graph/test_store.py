@@ -264,6 +264,13 @@ def test_what_does_not_exist_is_named(store: Store) -> None:
         store.query("MATCH (n:Spam) RETURN n.id")
     with pytest.raises(UnknownName, match=r"property 'durr_ns'; did you mean dur_ns"):
         store.query("MATCH (n:Span) RETURN n.durr_ns")
+    with pytest.raises(UnknownName, match=r"property 'duration'; did you mean dur_ns"):
+        store.query("MATCH (n:Span) RETURN n.duration")
+
+
+def test_what_only_looks_like_another_clause_is_asked(store: Store) -> None:
+    asked = "/* load from */ MATCH (load:Span) WHERE load.name = 'CALL x()' RETURN load.id AS call"
+    assert store.query(asked)["call"].to_pylist() == []
 
 
 @pytest.mark.parametrize(
@@ -272,6 +279,13 @@ def test_what_does_not_exist_is_named(store: Store) -> None:
         ("MATCH (n:Span) RETRN n", {}, QueryRefused),
         ("MATCH (n:Span) RETURN n.id; MATCH (n:Span) DETACH DELETE n", {}, QueryRefused),
         ("CREATE (:Span {id: 1, run_id: 1, kind: 'Span'})", {}, QueryRefused),
+        ("MATCH (n:Span) SET n.name = 'x'", {}, QueryRefused),
+        ("COPY (MATCH (n:Host) RETURN n.id) TO 'taken.csv'", {}, QueryRefused),
+        ("PROFILE COPY (MATCH (n:Host) RETURN n.id) TO 'taken.csv'", {}, QueryRefused),
+        ("LOAD FROM 'README.md' (file_format='csv') RETURN *", {}, QueryRefused),
+        ("WITH 1 AS one LOAD/**/FROM 'README.md' RETURN *", {}, QueryRefused),
+        ("CALL timeout=0", {}, QueryRefused),
+        ("MATCH (n:Host) CALL show_tables() RETURN *", {}, QueryRefused),
         ("MATCH (n:Span) WHERE n.id = $id RETURN n.id", {}, BadUsage),
         ("MATCH (n:Span) WHERE n.name = '$id' RETURN n.id", {"id": 1}, BadUsage),
     ],
