@@ -17,6 +17,7 @@ from teller.ingest.readers.kineto_kinds import LAYER_OF, LAYERS, Kind, Says, kin
 from teller.ingest.readers.kineto_repair import Damage
 from teller.ingest.readers.kineto_text import Text
 from teller.ingest.readers.kineto_values import (
+    JOINT,
     Codes,
     column,
     ending_number,
@@ -39,17 +40,20 @@ from teller.ingest.source import COMM
 
 FAR_NS: Final = 50_000_000_000_000  # 14 hours: no capture lasts as long
 BLOCK: Final = 1 << 15
-CODED: Final = ("cat", "name", "pid", "tid")
+CODED: Final = {
+    "cat": attrgetter("cat"),
+    "name": attrgetter("name"),
+    "thread": attrgetter("pid", "tid"),
+}
 WHOLE, BEGIN, END = map(ord, "XBE")
 NARROW: Final = {
     "name": np.int32,
     "lane": np.int32,
-    "pid": np.int32,
-    "tid": np.int32,
+    "thread": np.int32,
     "layer": np.int8,
     "phase": np.int8,
 }
-NEEDS_ARGS: Final = np.array([kind in ASKED for kind in Kind])
+IS_ASKED: Final = np.array([kind in ASKED for kind in Kind])
 LAYER_CODES: Final = np.array([LAYERS.index(LAYER_OF[kind]) for kind in Kind])
 
 
@@ -119,7 +123,7 @@ class Columns:
     without_dur: dict[int, int] = field(default_factory=dict)  # by category
     notes: set[int] = field(default_factory=set)  # names of annotations
     devices: dict[int, int] = field(default_factory=dict)  # spans by device
-    processes: dict[int, int] = field(default_factory=dict)  # host spans by process
+    threads: dict[int, int] = field(default_factory=dict)  # host spans by thread
     events: int = 0
     rows: int = 0
     _kinds: Ints = field(default_factory=lambda: np.zeros(0, np.int64))  # by category
@@ -130,12 +134,13 @@ class Columns:
         """Take the spans among the events of a stretch."""
         wanted = stretch.spans
         events, block = list(compress(stretch.events, wanted)), self._block
-        code = {key: self.known[key].of(events, attrgetter(key)) for key in CODED}
+        code = {key: self.known[key].of(events, value) for key, value in CODED.items()}
         self._kinds = _grown(self._kinds, self.known["cat"].values, kind_of)
         self._says = _grown(self._says, self.known["name"].values, says)
         kind, said = self._kinds[code["cat"]], self._says[code["name"]]
         args = list(map(attrgetter("args"), events))
-        block.keep("asked", args, NEEDS_ARGS[kind])
+        block.keep("work", args, IS_ASKED[kind])
+        block.keep("calls", args, kind == Kind.RUNTIME)
         block.keep("comm", args, said & (Says.COMM_CALL | Says.COMM_KERNEL) > 0)
         rows = np.flatnonzero(np.fromiter(wanted, bool, len(wanted)))
         phase = np.full(len(rows), WHOLE)
@@ -158,9 +163,9 @@ class Columns:
         if not block.count:
             return
         code = {key: block.code(key) for key in block.codes}
-        pid, tid, phase = code["pid"], code["tid"], code["phase"]
-        found = work(*block.kept("asked"), code["kind"], code["says"])
-        place(found, _numbers(self.known["pid"], pid), _numbers(self.known["tid"], tid))
+        thread, phase = code["thread"], code["phase"]
+        found = work(block.kept("work"), block.kept("calls"), code["kind"], code["says"])
+        place(found, *_numbers(self.known["thread"], thread))
         start, dur = block.time("ts"), block.time("dur")
         keep = self._usable(block, start, found.kind)
         end, unended = self._shape(block, keep & (phase == WHOLE), start, dur, code["cat"])
@@ -169,7 +174,7 @@ class Columns:
             "place": code["place"],
             "name": code["name"],
             "layer": layer,
-            "lane": self.lanes.of(found, pid, tid),
+            "lane": self.lanes.of(found, thread),
             "start": start,
             "end": end,
             "open": unended | (phase == BEGIN),
@@ -178,10 +183,9 @@ class Columns:
             "device": found.device,
             "bytes": found.bytes,
             "phase": phase,
-            "pid": pid,
-            "tid": tid,
+            "thread": thread,
         }
-        self._count(found.kind[keep], code["name"][keep], pid[keep], found.device[keep])
+        self._count(found.kind[keep], code["name"][keep], thread[keep], found.device[keep])
         self._say(block, comm & keep & (phase != END), keep)
         self.parts.append(
             {
@@ -233,11 +237,11 @@ class Columns:
             at, value = (0, "") if known else block.spot(int(rows[0])).look_up(self.text, key)
             self.damage.note(kind, at, len(rows), value)
 
-    def _count(self, kind: Ints, name: Ints, pid: Ints, device: Ints) -> None:
+    def _count(self, kind: Ints, name: Ints, thread: Ints, device: Ints) -> None:
         self.notes.update(np.unique(name[kind == Kind.NOTE]).tolist())
         host = kind <= Kind.NOTE
         for counts, values in (
-            (self.processes, pid[host]),
+            (self.threads, thread[host]),
             (self.devices, device[kind == Kind.DEVICE]),
         ):
             for value, count in map(dict.values, pa.array(values).value_counts().to_pylist()):
@@ -260,10 +264,11 @@ def _grown(table: Ints, values: list[str], meaning: Callable[[str], int]) -> Int
     return np.append(table, np.array(list(map(meaning, values[len(table) :])), np.int64))
 
 
-def _numbers(codes: Codes, which: Ints) -> Ints:
-    table = np.array([ending_number(value, NONE) for value in codes.values], np.int64)
-    numbers: Ints = table[which]
-    return numbers
+def _numbers(threads: Codes, which: Ints) -> tuple[Ints, Ints]:
+    """Give the numbers of the process and of the thread of each row."""
+    pairs = [thread.split(JOINT) for thread in threads.values]
+    table = np.array([[ending_number(word, NONE) for word in pair] for pair in pairs], np.int64)
+    return table[which, 0], table[which, 1]
 
 
 def _layers(kind: Ints, said: Ints) -> tuple[Ints, Flags]:

@@ -96,17 +96,7 @@ def all_of(
     made = [_of_kind(text, damage, kind) for kind in damage.counts if kind in SAID]
     for columns in documents:
         made += _without_dur(text, damage, columns)
-    if stream.cut or text.damage:
-        made.append(_cut(text, stream, documents))
-    elif stream.feed.buffer.strip(b" \t\r\n") and documents:
-        made.append(
-            Remark(
-                path,
-                text.place(stream.feed.at),
-                "text that is no trace follows the trace",
-                "It is not used; write one trace to a file.",
-            )
-        )
+    made += _ending(text, stream, documents)
     if twins:
         made.append(
             Remark(
@@ -119,6 +109,17 @@ def all_of(
     if not used:
         made.append(Remark(path, "byte 0", *_nothing(documents)))
     return made
+
+
+def _ending(text: Text, stream: Stream, documents: Sequence[Columns]) -> list[Remark]:
+    """Say how the text ends, if not as it should."""
+    if stream.cut or text.damage:
+        return [_cut(text, stream, documents)]
+    if not documents or not stream.feed.buffer.strip(b" \t\r\n"):
+        return []
+    what = "text that is no trace follows the trace"
+    remedy = "It is not used; write one trace to a file."
+    return [Remark(str(text.path), text.place(stream.feed.at), what, remedy)]
 
 
 def _of_kind(text: Text, damage: Damage, kind: str) -> Remark:

@@ -1,6 +1,7 @@
 """The tables and the facts of one document, once all its events are columns."""
 
 import re
+from collections import Counter
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -12,7 +13,7 @@ from teller.ingest.readers.kineto_comm import Calls, CommSpans, calls
 from teller.ingest.readers.kineto_header import Header
 from teller.ingest.readers.kineto_kinds import LAYERS
 from teller.ingest.readers.kineto_pairs import pairs
-from teller.ingest.readers.kineto_values import ending_number
+from teller.ingest.readers.kineto_values import JOINT, ending_number
 from teller.ingest.readers.kineto_work import NONE, Flags, Ints
 from teller.ingest.source import RUNTIME, SPANS, Facts, Source
 
@@ -85,7 +86,7 @@ def _pair(
 ) -> None:
     """Set the ends of spans that are told as two events."""
     marks = np.flatnonzero(phase != WHOLE)
-    thread = columns.column("pid").astype(np.int64) << 32 | columns.column("tid")
+    thread = columns.column("thread")
     found = pairs(thread[marks], start[marks], phase[marks] == BEGIN)
     end[marks[found.begin]] = start[marks[found.end]]
     is_open[marks[found.begin]] = False
@@ -118,7 +119,7 @@ def _calls(columns: Columns, header: Header, rows: Rows) -> Calls:
 
 
 def _spans(columns: Columns, rows: Rows, size: Ints, base: int) -> pa.Table:
-    lanes = columns.lanes.names(columns.known["pid"].values, columns.known["tid"].values)
+    lanes = columns.lanes.names(columns.known["thread"].values)
     arrays = {
         "place": pa.array(columns.column("place", last=True)),
         "name": _words(columns.column("name", last=True), columns.known["name"].values),
@@ -146,7 +147,7 @@ def _maybe(values: Ints) -> pa.Int64Array:
 def _facts(
     path: str, columns: Columns, header: Header, found: Calls, processes: dict[str, str]
 ) -> Facts:
-    pid_text = _most(columns.processes, columns.known["pid"].values)
+    pid_text = _busiest_process(columns)
     process = processes.get(pid_text, "")
     device = max(columns.devices, key=lambda d: (columns.devices[d], -d), default=NONE)
     notes = [columns.known["name"].values[n] for n in columns.notes]
@@ -172,6 +173,9 @@ def _facts(
     )
 
 
-def _most(counts: dict[int, int], values: list[str]) -> str:
-    best = max(counts, key=lambda code: (counts[code], -code), default=None)
-    return "" if best is None else values[best]
+def _busiest_process(columns: Columns) -> str:
+    """Give the process with most spans on the host, the first of equals."""
+    counts: Counter[str] = Counter()
+    for code in sorted(columns.threads):
+        counts[columns.known["thread"].values[code].split(JOINT)[0]] += columns.threads[code]
+    return counts.most_common(1)[0][0] if counts else ""

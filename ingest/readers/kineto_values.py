@@ -15,6 +15,8 @@ import pyarrow.compute as pc
 T = TypeVar("T")
 R = TypeVar("R")
 Word = str | int | float | None
+Key = Word | tuple[Word, ...]
+JOINT: Final = "\x1f"  # between the words of a key
 MISSING: Final = msgspec.Raw(b"")
 QUOTES: Final = '" \t\r\n'
 WHOLE: Final = r"^[-+]?\d{1,18}(?:\.0*)?$"
@@ -149,10 +151,10 @@ class Codes:
     """Numbers for the distinct values of a column, the same over all its parts."""
 
     values: list[str] = field(default_factory=list)
-    _codes: dict[Word, int] = field(default_factory=dict)
+    _codes: dict[Key, int] = field(default_factory=dict)
     _by_text: dict[str, int] = field(default_factory=dict)
 
-    def of(self, rows: Sequence[R], value: Callable[[R], Word]) -> npt.NDArray[np.int64]:
+    def of(self, rows: Sequence[R], value: Callable[[R], Key]) -> npt.NDArray[np.int64]:
         """Give the number of each row's value."""
         try:
             codes = map(self._codes.__getitem__, map(value, rows))
@@ -163,9 +165,13 @@ class Codes:
                 self._learn(new)
             return self.of(rows, value)
 
-    def _learn(self, value: Word) -> None:
-        text = "" if value is None else str(value)
+    def _learn(self, value: Key) -> None:
+        text = JOINT.join(map(_word, value)) if isinstance(value, tuple) else _word(value)
         code = self._by_text.setdefault(text, len(self.values))
         if code == len(self.values):
             self.values.append(text)
         self._codes[value] = code
+
+
+def _word(value: Word) -> str:
+    return "" if value is None else str(value)

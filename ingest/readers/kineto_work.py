@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 
 from teller.ingest.readers.kineto_event import NO_ARGS
 from teller.ingest.readers.kineto_kinds import Kind, Says
-from teller.ingest.readers.kineto_values import MISSING, column, integers, lines
+from teller.ingest.readers.kineto_values import JOINT, MISSING, column, integers, lines
 
 Ints = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]
@@ -26,7 +26,7 @@ LANE_BITS: Final = 24  # for distinct threads or streams of a block
 
 
 class DeviceArgs(msgspec.Struct, gc=False):
-    """Arguments of API calls and of device work."""
+    """Arguments of device work."""
 
     correlation: msgspec.Raw = MISSING
     stream: msgspec.Raw = MISSING
@@ -34,8 +34,15 @@ class DeviceArgs(msgspec.Struct, gc=False):
     bytes: msgspec.Raw = MISSING
 
 
+class CallArgs(msgspec.Struct, gc=False):
+    """Arguments of API calls, which have more that nobody asks for."""
+
+    correlation: msgspec.Raw = MISSING
+
+
 DEVICE_ARGS: Final = msgspec.json.Decoder(list[DeviceArgs])
-ASKED: Final = (Kind.RUNTIME, Kind.DEVICE, Kind.SYNC, Kind.UNKNOWN)
+CALL_ARGS: Final = msgspec.json.Decoder(list[CallArgs])
+ASKED: Final = (Kind.DEVICE, Kind.SYNC, Kind.UNKNOWN)
 
 
 @dataclass(slots=True)
@@ -49,16 +56,15 @@ class Work:
     bytes: Ints
 
 
-def work(args: bytes, asked: Flags, kind: Ints, said: Ints) -> Work:
-    """Read the arguments of the rows that are asked, and settle what their kinds left open."""
-    rows = decode(args, DEVICE_ARGS)
-
-    def spread(key: str) -> Ints:
-        values = np.full(len(kind), NONE)
-        values[asked] = filled(integers(text_of(rows, key)))
-        return values
-
-    found = Work(kind, *map(spread, DeviceArgs.__struct_fields__))
+def work(
+    device_args: tuple[bytes, Flags], call_args: tuple[bytes, Flags], kind: Ints, said: Ints
+) -> Work:
+    """Read the arguments of the rows that have them, and settle what their kinds left open."""
+    found = Work(kind, *(np.full(len(kind), NONE) for _ in DeviceArgs.__struct_fields__))
+    device, calls = decode(device_args[0], DEVICE_ARGS), decode(call_args[0], CALL_ARGS)
+    for key in DeviceArgs.__struct_fields__:
+        getattr(found, key)[device_args[1]] = filled(integers(text_of(device, key)))
+    found.correlation[call_args[1]] = filled(integers(text_of(calls, "correlation")))
     unknown = kind == Kind.UNKNOWN
     found.kind = np.select(
         [unknown & (found.stream != NONE), unknown & (said & Says.API > 0), unknown],
@@ -88,13 +94,13 @@ class Lanes:
 
     numbers: dict[tuple[int, int, int], int] = field(default_factory=dict)
 
-    def of(self, found: Work, pid: Ints, tid: Ints) -> Ints:
-        """Give the lane of each row; host rows by the codes of their process and thread."""
+    def of(self, found: Work, thread: Ints) -> Ints:
+        """Give the lane of each row; host rows by the code of their thread."""
         on_device = np.isin(found.kind, ON_DEVICE)
         own = on_device | np.isin(found.kind, (Kind.OVERHEAD, Kind.BOOKS))
         group = np.where(own, found.kind, Kind.HOST)
-        first = np.where(on_device, np.clip(found.device, -1, NO_STREAM) + 1, pid)
-        second = pa.array(np.where(on_device, found.stream, tid)).dictionary_encode()
+        first = np.where(on_device, np.clip(found.device, -1, NO_STREAM) + 1, 0)
+        second = pa.array(np.where(on_device, found.stream, thread)).dictionary_encode()
         codes = second.indices.to_numpy().astype(np.int64)
         key = pa.array((first << LANE_BITS | codes) << 4 | group).dictionary_encode()
         values = second.dictionary.to_pylist()
@@ -107,21 +113,20 @@ class Lanes:
         lane = (key & 15, key >> 4 + LANE_BITS, values[code])
         return self.numbers.setdefault(lane, len(self.numbers))
 
-    def names(self, pids: Sequence[str], tids: Sequence[str]) -> list[str]:
+    def names(self, threads: Sequence[str]) -> list[str]:
         """Give the names of all lanes; the process is named where there are several."""
-        hosts = {first for group, first, _ in self.numbers if group == Kind.HOST}
-        return [_lane_name(lane, pids, tids, len(hosts) > 1) for lane in self.numbers]
+        pairs = [thread.split(JOINT) for thread in threads]
+        hosts = {pairs[code][0] for group, _, code in self.numbers if group == Kind.HOST}
+        return [_lane_name(lane, pairs, len(hosts) > 1) for lane in self.numbers]
 
 
-def _lane_name(
-    lane: tuple[int, int, int], pids: Sequence[str], tids: Sequence[str], several: bool
-) -> str:
+def _lane_name(lane: tuple[int, int, int], pairs: Sequence[Sequence[str]], several: bool) -> str:
     group, first, second = lane
     if group in (Kind.OVERHEAD, Kind.BOOKS):
         return "overhead"
     if group == Kind.HOST:
-        thread = f"thread {tids[second]}"
-        return f"process {pids[first]} {thread}" if several else thread
+        process, thread = pairs[second]
+        return f"process {process} thread {thread}" if several else f"thread {thread}"
     device = f"device {max(0, first - 1)}"
     return (device if second == NONE else f"{device} stream {second}") + BESIDE.get(Kind(group), "")
 
