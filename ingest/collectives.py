@@ -40,6 +40,7 @@ MEMBERS: Final = pa.schema(
         ("device", pa.bool_()),
         ("parent", pa.int64()),
         ("launched_by", pa.int64()),
+        ("covered_ns", pa.int64()),
     ]
 )
 
@@ -51,6 +52,7 @@ class RankCalls:
     source: int
     rank: int
     calls: pa.Table  # as ingest.shape leaves them, times shifted
+    numbered: bool = False  # its steps carry their own numbers, which mean the same on all ranks
 
 
 def members(ranks: Sequence[RankCalls]) -> pa.Table:
@@ -134,12 +136,23 @@ def _order_keys(some: list[tuple[RankCalls, pa.Table]]) -> list[Ints]:
         if i == ref:
             keys.append(np.arange(len(ref_end)))
             continue
-        at = match.align(ref_end, tokens[ref], calls["end_ns"].to_numpy(), tokens[i])
+        steps = _step_numbers(some[ref], some[i])
+        at = match.align(ref_end, tokens[ref], calls["end_ns"].to_numpy(), tokens[i], steps)
         lost = np.flatnonzero(at < 0)
         at[lost] = spare + np.arange(len(lost))
         spare += len(lost)
         keys.append(at)
     return keys
+
+
+def _step_numbers(
+    ref: tuple[RankCalls, pa.Table], own: tuple[RankCalls, pa.Table]
+) -> tuple[Ints, Ints] | None:
+    """Give the step of each call of both ranks, where the numbers can be compared."""
+    if not (ref[0].numbered and own[0].numbered):
+        return None
+    one, other = (pc.fill_null(calls["step_index"], -1).to_numpy() for _, calls in (ref, own))
+    return one, other
 
 
 def _tokens(tables: list[pa.Table]) -> list[Ints]:

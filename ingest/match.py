@@ -15,6 +15,7 @@ Ints = npt.NDArray[np.int64]
 LARGEST_SHIFT = 2048  # calls that one rank's window may hold before the other's begins
 SPARE_SHIFT = 256  # tried beyond the difference of the two lengths
 LONGEST_TRIAL = 2_000  # calls that decide about a shift
+SYNCED_NS = 5_000_000  # clocks nearer than this are kept by NTP or better: they tell steps apart
 STEADY_NS = 20_000  # ends of one collective differ by about this much on aligned clocks
 
 
@@ -28,13 +29,16 @@ class _Shift:
     spread: float
 
 
-def align(ref_end: Ints, ref_token: Ints, end: Ints, token: Ints) -> Ints:
+def align(
+    ref_end: Ints, ref_token: Ints, end: Ints, token: Ints, steps: tuple[Ints, Ints] | None = None
+) -> Ints:
     """Give each row of the other sequence its row in the reference; -1: none.
 
-    Both are in order of time. Tokens are equal where the operations could be the same.
+    Both are in order of time. Tokens are equal where the operations could be the same. `steps` are
+    the step numbers of both, -1 outside; they decide where clocks are too far apart to tell.
     """
     none = np.full(len(end), -1)
-    best = _best_shift(ref_end, ref_token, end, token)
+    best = _best_shift(ref_end, ref_token, end, token, steps)
     if best is None:
         return none
     left = np.arange(len(end))
@@ -48,7 +52,9 @@ def align(ref_end: Ints, ref_token: Ints, end: Ints, token: Ints) -> Ints:
     return _nearest(ref_end, ref_token, guess, token, best.spread)
 
 
-def _best_shift(ref_end: Ints, ref_token: Ints, end: Ints, token: Ints) -> _Shift | None:
+def _best_shift(
+    ref_end: Ints, ref_token: Ints, end: Ints, token: Ints, steps: tuple[Ints, Ints] | None
+) -> _Shift | None:
     lengths = len(ref_end), len(end)
     if not min(lengths):
         return None
@@ -64,7 +70,18 @@ def _best_shift(ref_end: Ints, ref_token: Ints, end: Ints, token: Ints) -> _Shif
     found = [s for s in found if s.matched >= 0.6 * most]
     steadiest = min(s.spread for s in found)
     same = [s for s in found if s.spread <= 2 * steadiest + STEADY_NS]
-    return min(same, key=lambda s: (abs(s.offset), -s.matched))
+    nearest = min(same, key=lambda s: (abs(s.offset), -s.matched))
+    if steps is None or abs(nearest.offset) <= SYNCED_NS:
+        return nearest
+    numbered = max(same, key=lambda s: _agreeing(s.by, *steps))
+    return numbered if _agreeing(numbered.by, *steps) >= 0.9 else nearest
+
+
+def _agreeing(by: int, ref_step: Ints, step: Ints) -> float:
+    """Give the share of rows that have the same step number when moved, as far as both reach."""
+    low, high = max(0, -by), min(len(step), len(ref_step) - by)
+    own = step[low:high]
+    return float(np.mean((ref_step[low + by : high + by] == own) & (own >= 0)))
 
 
 def _try(by: int, ref_end: Ints, ref_token: Ints, end: Ints, token: Ints) -> _Shift | None:

@@ -208,7 +208,7 @@ def _idle(start: Ints, end: Ints) -> Ints:
 
 def _pauses(work: DeviceWork, own: Ints) -> Ints:
     """Give the pause before each launch, or before each work where launches are not known."""
-    if np.mean(work.launched[own]) < MOST:
+    if np.count_nonzero(work.launched[own]) < MOST * len(own):
         return _idle(work.start_ns[own], work.end_ns[own])
     return np.append(0, np.maximum(np.diff(work.launch_ns[own]), 0))
 

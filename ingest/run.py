@@ -19,7 +19,7 @@ from teller.ingest.gather import Fresh
 from teller.ingest.plan import compute
 from teller.ingest.plausible import plausible
 from teller.ingest.shape import Shaped, shape
-from teller.ingest.source import Remark
+from teller.ingest.source import Reading, Remark
 from teller.ingest.walk import unreadable
 from teller.ingest.who import Told, identify
 
@@ -135,11 +135,20 @@ class _Task:
 
 def read_and_shape(candidate: Candidate, staged: Path, number: int) -> FileResult:
     """Read one file and give structure to each process in it."""
-    reader = reader_named(candidate.format)
     try:
-        reading = reader.read(candidate.path)
+        reading = reader_named(candidate.format).read(candidate.path)
     except OSError as error:
         return FileResult((), (unreadable(candidate.name, error),))
+    try:
+        return _shaped(reading, candidate, staged, number)
+    except (ArithmeticError, LookupError, TypeError, ValueError) as error:
+        # a defect of ours, met in this file alone: the others are still worth an answer
+        what = f"holds what cannot be worked on: {type(error).__name__}: {error}"
+        remedy = "the other files are used; please report this line"
+        return FileResult((), (Remark(candidate.name, "", what, remedy),))
+
+
+def _shaped(reading: Reading, candidate: Candidate, staged: Path, number: int) -> FileResult:
     shaped, said = [], list(reading.remarks)
     for part, source in enumerate(reading.sources):
         facts, doubted = plausible(replace(source.facts, path=candidate.name))

@@ -37,8 +37,13 @@ HINT: Final = (
 )
 
 
+_TOO_LARGE: Final = re.compile(r"\d{16}")  # no engine counts that far, and no column holds more
+
+
 def parse(name: str) -> StepName | None:
     """Give what a step's name says; None for a name that is not a step's."""
+    if _TOO_LARGE.search(name):
+        return None
     for pattern, read in _GRAMMARS:
         found = pattern.match(name)
         if found:

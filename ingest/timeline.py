@@ -50,7 +50,7 @@ def lay_out(sources: Sequence[Shaped], ranks: Sequence[int], t0_epoch_ns: int | 
     """
     shifts = _shifts(sources)
     calls = [
-        RankCalls(i, rank, _moved(one.calls, shift))
+        RankCalls(i, rank, _moved(one.calls, shift), numbered=one.confidence >= 1)
         for i, (one, rank, shift) in enumerate(zip(sources, ranks, shifts, strict=True))
     ]
     members = collectives.members(calls)
