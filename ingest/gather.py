@@ -186,7 +186,10 @@ def _inputs(run: runs.Membership, everything: _All) -> list[InputRow]:
 
 
 def _duplicates(run: runs.Membership, everything: _All) -> Iterator[Remark]:
+    instead = dict(run.duplicates)
     for out, kept in run.duplicates:
+        while kept in instead and instead[kept] != out:  # it gave way to another in its turn
+            kept = instead[kept]
         rank = everything.captures[out].rank
         names = _name(everything.sources[out]), _name(everything.sources[kept])
         if everything.captures[out].digest == everything.captures[kept].digest:

@@ -26,7 +26,8 @@ def _clocks(run: Assembly) -> Iterator[Remark]:
     one_file = len({part.digest for part in run.parts}) == 1  # and so one clock
     for part, axis in zip(run.parts, run.line.axes, strict=True):
         offset, rank = axis.clock.offset_ns, part.identity.rank
-        if abs(offset) >= SKEW_WORTH_A_WORD_NS:
+        # Where no time is UTC each source counts from its own start: that is no skew.
+        if abs(offset) >= SKEW_WORTH_A_WORD_NS and run.line.anchored:
             side = "behind" if offset > 0 else "ahead of"
             yield Remark(
                 part.shaped.facts.path,

@@ -189,7 +189,7 @@ def _cost(one: Candidate, case: Case) -> Cost:
             i["dur_ns"] for n, i in case.iterations.items() if episode.first <= n <= episode.last
         )
     share = min(excess / total, 1.0) if total else float(one.row.get("share") or 0)
-    return Cost(excess, round(share, 4), round(excess * len(case.ranks) / 1e9, 3))
+    return Cost(excess, round(share, 4), round(excess * len(case.ranks) / 1e9, 6))
 
 
 def _severity(rule: Rule, row: Row, cost: Cost, sure: float) -> Severity:

@@ -100,6 +100,11 @@ NOT_SEEN: Final = (
         "no device work was recorded: what the GPUs did cannot be seen; record CUDA activity on "
         "every rank",
     ),
+    (
+        "MATCH (t:Step) WHERE t.run_id = $run WITH count(*) AS steps WHERE steps <> 1 RETURN steps",
+        "one step of one rank has nothing to be compared with: record more steps, or all ranks, or "
+        "name a healthy run with --baseline",
+    ),
 )
 NOT_MATCHED: Final = (
     "MATCH (c:Collective) WHERE c.run_id = $run AND c.ranks_seen > 1 RETURN c.id AS id LIMIT 1",

@@ -25,6 +25,46 @@ def events(path: Path) -> list[dict[str, Any]]:
     return found
 
 
+def span(name: str, cat: str, ts: float, dur: float, **args: int) -> dict[str, Any]:
+    tid = args.get("stream", 1)
+    return {
+        "ph": "X", "name": name, "cat": cat, "pid": 0 if "stream" in args else 9, "tid": tid,
+        "ts": ts, "dur": dur, "args": args,
+    }  # fmt: skip
+
+
+def lone_rank() -> list[dict[str, Any]]:
+    """Ten steps of one rank, of which the last five have kernels twice as long."""
+    rows = []
+    for step in range(10):
+        at, dur = step * 1000.0, 300.0 if step < 5 else 600.0
+        rows += [
+            span(f"ProfilerStep#{step}", "user_annotation", at, 990),
+            span("cudaLaunchKernel", "cuda_runtime", at + 10, 5, correlation=step + 1),
+            span("gemm", "kernel", at + 20, dur, stream=7, device=0, correlation=step + 1),
+        ]
+    return rows
+
+
+def test_a_rank_alone_is_not_slower_than_peers(tmp_path: Path) -> None:
+    trace = {"distributedInfo": {"rank": 0, "world_size": 1}, "traceEvents": lone_rank()}
+    path = tmp_path / "rank0.pt.trace.json"
+    path.write_text(json.dumps(trace))
+    said = diagnose(path, tmp_path)
+    assert said.runs[0].steps == 10
+    assert {f.klass for f in said.findings}.isdisjoint({"slow_rank", "slow_operator"})
+
+
+@pytest.mark.parametrize("name", ["hta_compare_base", "hta_diff_test"])
+def test_a_public_trace_of_one_rank_has_no_slow_rank(
+    name: str, shared: Path, tmp_path: Path
+) -> None:
+    path = shared / "traces" / "kineto" / f"{name}.json.gz"
+    said = diagnose(path, tmp_path)
+    assert len(said.runs[0].ranks) == 1
+    assert said.verdict == "no_fault"
+
+
 def test_waiting_for_launches_is_at_most_what_the_device_is_idle(
     shared: Path, tmp_path: Path
 ) -> None:
@@ -46,3 +86,30 @@ def test_waiting_for_launches_is_at_most_what_the_device_is_idle(
     bound = next(f for f in said.findings if f.klass == "cpu_launch_bound")
     assert bound.numbers["gpu_busy_ratio"] == pytest.approx(busy, abs=0.01)
     assert 0.25 < bound.numbers["idle_ratio"] < 1 - busy + 0.01
+
+
+def test_recordings_without_utc_have_no_skewed_clocks(shared: Path, tmp_path: Path) -> None:
+    said = diagnose(shared / "traces" / "nsys_parquet", tmp_path)
+    assert said.runs[0].ranks == (0, 1, 2, 3)
+    assert said.runs[0].t0_epoch_ns == 0
+    assert said.findings == ()
+    assert not [q for q in said.data_quality if "skew" in q.what]
+
+
+def test_a_duplicate_names_a_file_that_is_used(shared: Path, tmp_path: Path) -> None:
+    case = next((shared / "cases").glob("o11_*"))
+    said = diagnose(case, tmp_path)
+    duplicates = [q for q in said.data_quality if "is used (" in q.what]
+    left_out = {q.file for q in duplicates}
+    used = {q.what.partition("; ")[2].partition(" is used (")[0] for q in duplicates}
+    assert duplicates
+    assert used.isdisjoint(left_out)
+
+
+def test_one_step_alone_is_said_to_have_no_peer(tmp_path: Path) -> None:
+    rows = lone_rank()[:3]
+    path = tmp_path / "rank0.pt.trace.json"
+    path.write_text(json.dumps({"distributedInfo": {"rank": 0}, "traceEvents": rows}))
+    said = diagnose(path, tmp_path)
+    assert said.runs[0].steps == 1
+    assert any("--baseline" in note for note in said.notes)

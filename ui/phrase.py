@@ -146,11 +146,11 @@ def steps(finding: Finding) -> str:
 
 
 def cost(finding: Finding) -> str:
-    """Give what a finding costs: "1.2 s, 12 % of the time, 2.4 GPU seconds"."""
+    """Give what a finding costs: "1.2 s, 12 % of the time, 2.4 s of GPU time"."""
     price = finding.cost
     found = [duration(price.excess_ns)] if price.excess_ns else []
     found += [f"{share(price.share)} of the time"] if price.share else []
-    found += [f"{figures(price.gpu_seconds)} GPU seconds"] if price.gpu_seconds else []
+    found += [f"{duration(price.gpu_seconds * 1e9)} of GPU time"] if price.gpu_seconds else []
     return ", ".join(found) or "no time lost that can be seen"
 
 

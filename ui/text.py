@@ -110,10 +110,13 @@ def finding_block(number: int, finding: Finding, diagnosis: Diagnosis) -> Iterat
 
 def _answers(finding: Finding, diagnosis: Diagnosis) -> Iterator[tuple[str, Text]]:
     run = phrase.run_of(diagnosis, finding)
-    yield "who", word(phrase.who(finding.culprit))
+    if phrase.parts(finding.culprit):  # else it is about the recording, and nobody is to blame
+        yield "who", word(phrase.who(finding.culprit))
     since = phrase.when(run, finding.start_ns)
-    yield "when", word(", from ".join(x for x in (phrase.steps(finding), since) if x) or "unknown")
-    yield "cost", word(phrase.cost(finding))
+    if when := ", from ".join(x for x in (phrase.steps(finding), since) if x):
+        yield "when", word(when)
+    if phrase.parts(finding.culprit) or finding.cost.excess_ns:
+        yield "cost", word(phrase.cost(finding))
     said = f" ({phrase.voices(finding)})" if finding.voices else ""
     yield "sure", word(f"{phrase.share(finding.confidence)}{said}")
     yield "why", word(finding.text)

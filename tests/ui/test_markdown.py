@@ -62,7 +62,7 @@ def test_a_diagnosis_names_who_when_and_what_next(diagnosis: Diagnosis) -> None:
         "layers.3.mlp.gate_up takes 2.9 times as long on rank 5 as on its peers",
         "operator layers.3.mlp.gate_up · rank 5 · host node-b",
         "steps 40–77, from 2025-11-29 14:03:24.523 UTC",
-        "460 ms, 17 % of the time, 3.68 GPU seconds",
+        "460 ms, 17 % of the time, 3.68 s of GPU time",
         "Span 9007199254740995",
         "gate_up <b>$x^2$</b> | `rm` *a* [red]\\x1b[31m{{7*7}} 漢字",
         "byte 4670564",

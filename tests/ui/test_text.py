@@ -23,7 +23,7 @@ def test_the_verdict_comes_first_and_the_findings_follow(diagnosis: Diagnosis) -
     for line in (
         "  who        operator layers.3.mlp.gate_up · rank 5 · host node-b",
         "  when       steps 40–77, from 2025-11-29 14:03:24.523 UTC",
-        "  cost       460 ms, 17 % of the time, 3.68 GPU seconds",
+        "  cost       460 ms, 17 % of the time, 3.68 s of GPU time",
         "  sure       93 % (rules 0.90 · numeric 0.97)",
         "  evidence   cause: gate_up took 18.6 ms  [rank5.json:88123]",
         "             and 1 piece more (--format markdown)",
