@@ -166,7 +166,10 @@ class Codes:
             return self.of(rows, value)
 
     def _learn(self, value: Key) -> None:
-        text = JOINT.join(map(_word, value)) if isinstance(value, tuple) else _word(value)
+        if isinstance(value, tuple):
+            text = JOINT.join(_word(word).replace(JOINT, " ") for word in value)
+        else:
+            text = _word(value)
         code = self._by_text.setdefault(text, len(self.values))
         if code == len(self.values):
             self.values.append(text)
