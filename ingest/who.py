@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from pathlib import PurePath
 from typing import Final, Protocol
 
+from teller.errors import BadUsage
+from teller.ingest.plausible import MOST_RANKS
 from teller.ingest.source import Facts
 
 RANK_IN_NAME: Final = re.compile(
@@ -38,6 +40,35 @@ class Told:
 
     rank_regex: str = ""
     host_regex: str = ""
+
+    def __post_init__(self) -> None:
+        """Refuse a regex that cannot name anything."""
+        _check(self.rank_regex, "rank", r"--rank-regex 'worker(?P<rank>\d+)'")
+        _check(self.host_regex, "host", r"--host-regex '(?P<host>[^/]+)/'")
+
+    def rank_of(self, path: str) -> int | None:
+        """Give the rank that the user's regex finds in a path; None where it finds none."""
+        found = re.search(self.rank_regex, path) if self.rank_regex else None
+        if not found:
+            return None
+        word = found["rank"] or ""
+        if not word.isdecimal() or int(word[:9]) >= MOST_RANKS:
+            raise BadUsage(f"--rank-regex finds {word!r} in {path}, which is no rank number")
+        return int(word)
+
+    def host_of(self, path: str) -> str:
+        """Give the host that the user's regex finds in a path; "" where it finds none."""
+        found = re.search(self.host_regex, path) if self.host_regex else None
+        return (found["host"] or "") if found else ""
+
+
+def _check(regex: str, group: str, example: str) -> None:
+    try:
+        known = re.compile(regex).groupindex
+    except re.error as error:
+        raise BadUsage(f"--{group}-regex {regex!r}: {error}; as in {example}") from error
+    if regex and group not in known:
+        raise BadUsage(f"--{group}-regex {regex!r} has no group {group!r}; as in {example}")
 
 
 class Known(Protocol):
@@ -71,7 +102,8 @@ def identify(
     """
     facts = [s.facts for s in sources]
     hosts = _hosts(facts, told, manifests)
-    ranks = [_rank(f, told, manifests, alone=_alone(f, facts)) for f in facts]
+    processes = Counter(f.path for f in facts)  # a file of one: its name speaks for it
+    ranks = [_rank(f, told, manifests, alone=processes[f.path] == 1) for f in facts]
     ranked_files = {f.path for f, (rank, _) in zip(facts, ranks, strict=True) if rank is not None}
     used = {rank for rank, _ in ranks if rank is not None}
     helpers = {
@@ -92,18 +124,14 @@ def identify(
     ]
 
 
-def _alone(fact: Facts, facts: Sequence[Facts]) -> bool:
-    """Tell whether the file holds one process only, so that its name speaks for it."""
-    return sum(other.path == fact.path for other in facts) == 1
-
-
 def _rank(
     fact: Facts, told: Told, manifests: Sequence[Spoken], *, alone: bool
 ) -> tuple[int | None, str]:
-    if told.rank_regex and (found := re.search(told.rank_regex, fact.path)):
-        return int(found["rank"]), RANK_REGEX
+    given = told.rank_of(fact.path)
+    if given is not None:
+        return given, RANK_REGEX
     said = next((r for m in manifests if (r := m.rank_of(fact.path)) is not None), None)
-    if said is not None and alone:
+    if said is not None and alone and 0 <= said < MOST_RANKS:
         return said, "manifest"
     if fact.rank is not None:
         return fact.rank, fact.rank_source or "header"
@@ -125,10 +153,10 @@ def _hosts(
     prefixes = _prefixes([f.path for f in facts])
     given = []
     for fact in facts:
-        found = re.search(told.host_regex, fact.path) if told.host_regex else None
+        found = told.host_of(fact.path)
         said = next((h for m in manifests if (h := m.host_of(fact.path))), "")
         if found:
-            given.append((found["host"], "--host-regex"))
+            given.append((found, "--host-regex"))
         elif said:
             given.append((said, "manifest"))
         elif fact.host:

@@ -4,9 +4,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
+from teller.errors import BadUsage
 from teller.graph import ids
 from teller.graph.classes import class_named
-from teller.graph.finding import Cost, Culprit, Evidence, Finding, Severity
+from teller.graph.finding import SEVERITIES, Cost, Culprit, Evidence, Finding, Severity
 from teller.models import episodes
 from teller.models.case import Case, Row
 from teller.models.rule import RULESET, Rule, Shown
@@ -195,9 +196,13 @@ def _cost(one: Candidate, case: Case) -> Cost:
 def _severity(rule: Rule, row: Row, cost: Cost, sure: float) -> Severity:
     if row.get("severity"):
         given: Severity = row["severity"]
+        if given not in SEVERITIES:
+            raise BadUsage(f"severity {given!r} is none of {', '.join(SEVERITIES)}")
         return given
     if rule.severity:
         return rule.severity
+    if row.get("excess_ns") is None:
+        return "medium" if sure >= 0.5 else "low"  # its cost is not visible
     by_cost: Severity = next((s for share, s in SHARES if cost.share >= share), "info")
     return "low" if sure < 0.5 and by_cost != "info" else by_cost
 
@@ -206,6 +211,10 @@ def _culprit(rule: Rule, row: Row) -> Culprit:
     kind = class_named(rule.klass).culprits[0]
     named = {c: row[c] for c in rule.culprit if row.get(c) not in (None, "", "unknown")}
     listed = {c: v if isinstance(v, list) else [v] for c, v in named.items()}
+    for column, values in listed.items():
+        wanted = int if column == "rank" else str
+        if strange := [v for v in values if not isinstance(v, wanted)]:
+            raise BadUsage(f"its column {column!r} gives {strange[0]!r}, which names none")
     if not listed and not rule.components:
         return Culprit("none")
     return Culprit(

@@ -8,6 +8,7 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 
+from teller.errors import BadUsage, QueryRefused, UnknownName
 from teller.graph import judgement
 from teller.graph.finding import Finding
 from teller.graph.store import Store
@@ -36,12 +37,22 @@ def judge(store: Store, run: int, extra: Path | None = None, baseline: int | Non
     found = [
         (rule, finding)
         for rule in known.values()
-        for finding in apply(rule, case)
+        for finding in _applied(rule, case)
         if finding.severity != "info" or judgement.claims(finding) != "fault"
     ]
     steps = case.steps
     kept = [_with_numeric(f, steps) for f in _explained(found)]
     return Judged(judgement.ordered(kept), steps, tuple(not_seen(store, run)))
+
+
+def _applied(rule: Rule, case: Case) -> list[Finding]:
+    """Give what a rule finds, or say what is wrong with the rule: anyone may write one."""
+    try:
+        return apply(rule, case)
+    except KeyError as err:
+        raise BadUsage(f"rule {rule.id}: none of its columns is {err}") from err
+    except (QueryRefused, UnknownName, BadUsage, AttributeError, TypeError, ValueError) as err:
+        raise BadUsage(f"rule {rule.id}: {err}") from err
 
 
 def _explained(found: Sequence[tuple[Rule, Finding]]) -> list[Finding]:

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Annotated, Any, Final, Literal
 
 import msgspec
 
@@ -73,7 +73,7 @@ class Rule(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename={"kla
     claim: str  # what it says and when, for people who read rules
     text: str
     next_step: str
-    confidence: float
+    confidence: Annotated[float, msgspec.Meta(ge=0, le=1)]
     find: str = ""
     each: Literal["run", "episode"] = "run"  # `find` is asked once, or for each slow stretch
     compare: Compare | None = None  # instead of `find`: silent where there is no baseline
@@ -115,7 +115,7 @@ def _folder(folder: Path) -> Iterator[Rule]:
     if not folder.is_dir():
         raise BadUsage(f"{folder} is not a folder of rules")
     for path in sorted(folder.glob("*.toml")):
-        yield _read(str(path), path.read_text("utf-8"))
+        yield _read(str(path), path.read_bytes().decode("utf-8", "replace"))
 
 
 def _read(name: str, text: str) -> Rule:
@@ -124,5 +124,10 @@ def _read(name: str, text: str) -> Rule:
         rule = msgspec.convert(said, Rule)
     except (tomllib.TOMLDecodeError, msgspec.ValidationError) as error:
         raise BadUsage(f"rule {name}: {error}") from error
-    class_named(rule.klass)
+    if bool(rule.find) == bool(rule.compare):
+        raise BadUsage(f"rule {name}: it needs one of find and compare")
+    try:
+        class_named(rule.klass)
+    except UnknownName as error:
+        raise BadUsage(f"rule {name}: {error}") from error
     return rule
