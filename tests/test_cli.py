@@ -162,6 +162,8 @@ def test_rules_are_listed_with_what_they_claim(capsys: Capture) -> None:
         shown = capsys.readouterr().out
         assert shown.startswith(f"{rule['id']}: claims {rule['class']}")
         assert re.search(r"\bMATCH\b", shown)
+    assert cli.main(["rules", "list"]) == 0
+    assert "\\n" not in capsys.readouterr().out  # a claim is one sentence, not lines of a file
 
 
 @pytest.fixture(scope="module")

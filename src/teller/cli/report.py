@@ -12,7 +12,7 @@ def add_to(app: typer.Typer) -> None:
     """Add the command."""
     app.command(
         short_help="Write one HTML page about a stored run.",
-        epilog="Example: teller report --run night-run -o night-run.html",
+        epilog="Example: teller report -o night-run.html",
     )(report)
 
 

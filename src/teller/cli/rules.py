@@ -36,7 +36,9 @@ def list_rules(rules: options.RulesDir = None, format: Format = "text") -> int:
         return 0
     table = text.plain_table("Rule", "class", "what it says")
     for each in found:
-        table.add_row(text.word(each.id), text.word(each.klass), text.word(each.claim))
+        table.add_row(
+            text.word(each.id), text.word(each.klass), text.word(" ".join(each.claim.split()))
+        )
     text.show(text.console(sys.stdout), [table])
     return 0
 

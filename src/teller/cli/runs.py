@@ -15,8 +15,8 @@ def add_to(app: typer.Typer) -> None:
         no_args_is_help=True, rich_markup_mode=None, epilog="Example: teller runs list"
     )
     group.command("list", epilog="Example: teller runs list --format json")(list_runs)
-    group.command("show", epilog="Example: teller runs show night-run")(show_run)
-    group.command("rm", epilog="Example: teller runs rm night-run --yes")(remove_run)
+    group.command("show", epilog="Example: teller runs show NAME")(show_run)
+    group.command("rm", epilog="Example: teller runs rm NAME --yes")(remove_run)
     app.add_typer(group, name="runs", help="List the stored runs, show one, or remove one.")
 
 
