@@ -34,7 +34,7 @@ def steps_of(
     bucket = np.concatenate([load.bucket for load in loads]) if loads else np.zeros(0, np.int64)
     scored = score_steps(
         steps["source"].to_numpy(), steps["step_index"].to_numpy(), steps["dur_ns"].to_numpy(),
-        _periods(steps), steps["wait_ns"].to_numpy(), bucket,
+        _periods(steps), steps["wait_ns"].to_numpy(), steps["host_ns"].to_numpy(), bucket,
     )  # fmt: skip
     steps = steps.append_column("own_ns", pa.array(scored.own_ns))
     steps = steps.append_column("excess_ns", pa.array(scored.excess_ns))
@@ -57,6 +57,7 @@ def _on_axis(number: int, one: Shaped, rank: int, line: Timeline, shift: int) ->
         "end_ns": pa.array(end),
         "dur_ns": pa.array(end - start),
         "wait_ns": pa.array(_waits(line.timed.members, number, index)),
+        "host_ns": table["host_ns"],
         "found_by": pa.repeat(pa.scalar(one.found_by), size),
         "confidence": pa.array(np.full(size, one.confidence)),
     }
@@ -91,7 +92,9 @@ def _waits(members: pa.Table, source: int, index: Ints) -> Ints:
         np.minimum(np.searchsorted(index[order], own["step_index"].to_numpy()), len(index) - 1)
     ]
     same = index[at] == own["step_index"].to_numpy()
-    np.add.at(total, at[same], own["wait_ns"].to_numpy()[same])
+    # What other work of the device covered did not hold the step up.
+    exposed = np.maximum(own["wait_ns"].to_numpy() - own["covered_ns"].to_numpy(), 0)
+    np.add.at(total, at[same], exposed[same])
     return total
 
 

@@ -165,16 +165,18 @@ class StepScores:
 
 
 def score_steps(
-    source: Ints, step_index: Ints, dur_ns: Ints, period_ns: Ints, wait_ns: Ints, bucket: Ints
-) -> StepScores:
+    source: Ints, step_index: Ints, dur_ns: Ints, period_ns: Ints, wait_ns: Ints, host_ns: Ints,
+    bucket: Ints,
+) -> StepScores:  # fmt: skip
     """Give own time (duration without waiting for ranks) and how far it is above its peers'.
 
     Peers are compared over whole periods, from the end of the step before, so that a rank that
     begins late is seen; idle time without requests is the same on all of them. A rank that is
     alone is compared with its own steps of the same load.
     """
-    own = np.maximum(dur_ns - wait_ns, 0)
-    busy = np.maximum(period_ns - wait_ns, 0).astype(float)
+    # While the device waits, the host may be busy: such waiting holds nothing up.
+    own = np.maximum(dur_ns - wait_ns, host_ns)
+    busy = np.maximum(period_ns - wait_ns, host_ns).astype(float)
     peers, number = leave_one_out_median(step_index, busy)
     history, _ = leave_one_out_median(_codes(source, bucket), own.astype(float))
     excess = np.where(number > 1, busy - peers, own - history)

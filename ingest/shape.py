@@ -14,8 +14,10 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from teller.ingest import operators, pace, tree
-from teller.ingest.source import COMM, PLACE_BITS, WORDS, Facts, Remark, Source
-from teller.ingest.steps import Steps, find_steps
+from teller.ingest.calls import places, timed_calls
+from teller.ingest.source import PLACE_BITS, WORDS, Facts, Remark, Source
+from teller.ingest.steps import find_steps
+from teller.ingest.windows import assign, widened
 
 Ints = npt.NDArray[np.int64]
 
@@ -92,11 +94,11 @@ def shape(source: Source, to: Path) -> Shaped:
         correlated=bool((rows.correlation[rows.device] >= 0).any()),
         first_ns=int(rows.start.min()) if len(table) else 0,
         last_ns=int(rows.end.max()) if len(table) else 0,
-        steps=_widen(steps.table, rows, step_row),
+        steps=widened(steps.table, table, rows, step_row),
         found_by=steps.found_by,
         confidence=steps.confidence,
         operators=_sums(table, rows, step_index, step_row >= 0),
-        calls=_calls(source.calls, table, rows, grown),
+        calls=timed_calls(source.calls, table, rows, grown),
         paces=measured.paces,
         silences=measured.silences,
     )
@@ -120,59 +122,6 @@ def _named(spans: pa.Table) -> pa.Table:
     return pa.table(columns)
 
 
-def assign(rows: tree.Columns, grown: tree.Tree, steps: Steps) -> Ints:
-    """Give each row its step (row of the step table); -1 outside all steps.
-
-    Host rows go by the time they start; device rows by the call that launched them, since the
-    device runs behind the host. Steps found in the kernel sequence have device times: there the
-    calls follow their kernels.
-    """
-    begin, end = steps.table["start_ns"].to_numpy(), steps.table["end_ns"].to_numpy()
-    if not len(begin):
-        return np.full(len(rows.start), -1)
-    if steps.table["lane"].null_count == steps.table.num_rows:
-        return _by_kernels(rows, grown, begin, end)
-    step = _inside(rows.start, begin, end)
-    launched = rows.device & (grown.launched_by >= 0)
-    step[launched] = step[grown.launched_by[launched]]
-    return step
-
-
-def _inside(time: Ints, begin: Ints, end: Ints) -> Ints:
-    at = np.searchsorted(begin, time, "right") - 1
-    return np.where((at >= 0) & (time < end[np.maximum(at, 0)]), at, -1)
-
-
-def _by_kernels(rows: tree.Columns, grown: tree.Tree, begin: Ints, end: Ints) -> Ints:
-    step = np.where(rows.device, _inside(rows.start, begin, end), -1)
-    work = np.flatnonzero((step >= 0) & (grown.launched_by >= 0))
-    host = ~rows.device
-    if not len(work):
-        step[host] = _inside(rows.start[host], begin, end)
-        return step
-    first_call = np.full(len(begin), np.iinfo(np.int64).max)
-    last_call = np.full(len(begin), np.iinfo(np.int64).min)
-    np.minimum.at(first_call, step[work], rows.start[grown.launched_by[work]])
-    np.maximum.at(last_call, step[work], rows.end[grown.launched_by[work]])
-    known = last_call >= first_call
-    until = np.r_[first_call[known][1:], last_call[known][-1] + 1]
-    inside = _inside(rows.start[host], first_call[known], until)
-    step[host] = np.where(inside >= 0, np.flatnonzero(known)[inside], -1)
-    return step
-
-
-def _widen(steps: pa.Table, rows: tree.Columns, step_row: Ints) -> pa.Table:
-    """Stretch each step to the end of the device work that it launched."""
-    end = steps["end_ns"].to_numpy().copy()
-    begin = steps["start_ns"].to_numpy().copy()
-    inside = np.flatnonzero(step_row >= 0)
-    np.maximum.at(end, step_row[inside], rows.end[inside])
-    np.minimum.at(begin, step_row[inside], rows.start[inside])
-    for name, values in (("start_ns", begin), ("end_ns", end)):
-        steps = steps.set_column(steps.column_names.index(name), name, pa.array(values))
-    return steps
-
-
 def _table(
     spans: pa.Table,
     named: pa.Table,
@@ -185,11 +134,11 @@ def _table(
     waits = np.full(len(rows.start), -1)
     waits[sync] = tree.waited_for(rows, sync)
     made = {
-        "parent": _places(rows, grown.parent),
+        "parent": places(rows, grown.parent),
         "depth": pa.array(grown.depth),
-        "launched_by": _places(rows, grown.launched_by),
-        "previous": _places(rows, grown.previous),
-        "waited_for": _places(rows, waits),
+        "launched_by": places(rows, grown.launched_by),
+        "previous": places(rows, grown.previous),
+        "waited_for": places(rows, waits),
         "self_ns": pa.array(grown.self_ns),
         "gap_ns": pa.array(grown.gap),
         "step_index": pa.array(step_index, mask=~stepped),
@@ -203,10 +152,6 @@ def _table(
         ],
         schema=SHAPED,
     )
-
-
-def _places(rows: tree.Columns, at: Ints) -> pa.Array:
-    return pa.array(rows.place[np.maximum(at, 0)] if len(at) else at, mask=at < 0)
 
 
 def _sums(
@@ -230,41 +175,3 @@ def _sums(
         [("own_ns", "sum"), ("own_ns", "count"), ("own_ns", "max")]
     )
     return sums.rename_columns([*keys, "own_ns", "count", "max_ns"])
-
-
-def _calls(calls: pa.Table, table: pa.Table, rows: tree.Columns, grown: tree.Tree) -> pa.Table:
-    """Add to each call the times of its span, its step, and the host call that launched it."""
-    order = np.argsort(rows.place, kind="stable")
-    wanted = calls["place"].to_numpy()
-    at = order[np.searchsorted(rows.place[order], wanted)] if len(wanted) else wanted
-    launch = grown.launched_by[at] if len(at) else at
-    host_start = (
-        np.where(
-            launch >= 0,
-            rows.start[launch],
-            np.where(rows.device[at], np.iinfo(np.int64).min, rows.start[at]),
-        )
-        if len(at)
-        else at
-    )
-    parent = grown.parent[at] if len(at) else at
-    step = table["step_index"].combine_chunks().take(pa.array(at))
-    added = {
-        "start_ns": pa.array(rows.start[at]),
-        "end_ns": pa.array(rows.end[at]),
-        "device": pa.array(rows.device[at]),
-        "step_index": step,
-        "operator": table["operator"].combine_chunks().take(pa.array(at)).cast(pa.string()),
-        "host_start_ns": pa.array(host_start, mask=host_start == np.iinfo(np.int64).min),
-        "launched_by": _places(rows, launch),
-        "parent": _places(rows, parent),
-        "open": table["open"].combine_chunks().take(pa.array(at)),
-    }
-    for name, column in added.items():
-        calls = calls.append_column(name, column)
-    return calls
-
-
-def is_comm(table: pa.Table) -> pa.Array:
-    """Tell which rows of a SHAPED or operator table belong to the comm layer."""
-    return pc.equal(table["layer"].cast(pa.string()), COMM)

@@ -3,6 +3,7 @@
 import numpy as np
 import pyarrow as pa
 import pytest
+
 from teller.ingest import clocks, collectives, match
 from teller.ingest.collectives import RankCalls
 
@@ -13,17 +14,28 @@ STEPS = 120
 def calls(ends: list[int], starts: list[int], *, seq: bool, drop: slice | None = None) -> pa.Table:
     """One all-reduce each, as shaping leaves them."""
     size = len(ends)
-    table = pa.table({
-        "place": range(size), "op": ["all_reduce"] * size, "group_name": ["tp"] * size,
-        "comm": pa.nulls(size, pa.string()),
-        "seq": pa.array(range(size), pa.int64()) if seq else pa.nulls(size, pa.int64()),
-        "size_bytes": [8192 * (1 + i % 3) for i in range(size)], "dtype": ["bf16"] * size,
-        "peer": pa.nulls(size, pa.int64()), "start_ns": starts, "end_ns": ends,
-        "device": [True] * size, "step_index": [i // 10 for i in range(size)],
-        "operator": ["nccl"] * size, "host_start_ns": starts,
-        "launched_by": pa.nulls(size, pa.int64()), "parent": pa.nulls(size, pa.int64()),
-        "open": [False] * size,
-    })
+    table = pa.table(
+        {
+            "place": range(size),
+            "op": ["all_reduce"] * size,
+            "group_name": ["tp"] * size,
+            "comm": pa.nulls(size, pa.string()),
+            "seq": pa.array(range(size), pa.int64()) if seq else pa.nulls(size, pa.int64()),
+            "size_bytes": [8192 * (1 + i % 3) for i in range(size)],
+            "dtype": ["bf16"] * size,
+            "peer": pa.nulls(size, pa.int64()),
+            "start_ns": starts,
+            "end_ns": ends,
+            "device": [True] * size,
+            "step_index": [i // 10 for i in range(size)],
+            "operator": ["nccl"] * size,
+            "host_start_ns": starts,
+            "launched_by": pa.nulls(size, pa.int64()),
+            "parent": pa.nulls(size, pa.int64()),
+            "open": [False] * size,
+            "covered_ns": [0] * size,
+        }
+    )
     keep = np.ones(size, bool)
     if drop is not None:
         keep[drop] = False
@@ -38,17 +50,19 @@ def run(offsets: list[int], *, seq: bool, lose: slice | None = None) -> list[Ran
         straggler = rank == len(offsets) - 1
         begin = late - (0 if straggler else 2_000_000) + RNG.integers(0, 3_000, STEPS)
         end = late + 40_000 + RNG.integers(0, 4_000, STEPS)
-        table = calls((end - offset).tolist(), (begin - offset).tolist(), seq=seq,
-                      drop=lose if rank == 1 else None)
+        table = calls(
+            (end - offset).tolist(),
+            (begin - offset).tolist(),
+            seq=seq,
+            drop=lose if rank == 1 else None,
+        )
         ranks.append(RankCalls(rank, rank, table))
     return ranks
 
 
 @pytest.mark.parametrize("seq", [True, False])
 @pytest.mark.parametrize("lose", [None, slice(0, 3), slice(50, 54)])
-def test_planted_offsets_come_back_and_the_straggler_stays(
-    seq: bool, lose: slice | None
-) -> None:
+def test_planted_offsets_come_back_and_the_straggler_stays(seq: bool, lose: slice | None) -> None:
     offsets = [0, 4_700_000, -5_000_000, 1_234_567]
     found = collectives.members(run(offsets, seq=seq, lose=lose))
     assert len(set(found["number"].to_pylist())) == STEPS
@@ -76,8 +90,11 @@ def test_drift_is_found_over_a_long_capture() -> None:
     moved = ranks[1].calls
     for name in ("start_ns", "end_ns"):
         time = moved[name].to_numpy()
-        moved = moved.set_column(moved.column_names.index(name), name, pa.array(
-            time + np.rint(time * 50e-6).astype(np.int64)))
+        moved = moved.set_column(
+            moved.column_names.index(name),
+            name,
+            pa.array(time + np.rint(time * 50e-6).astype(np.int64)),
+        )
     found = collectives.members([ranks[0], RankCalls(1, 1, moved)])
     clock = clocks.align(found, 2)[1]
     assert clock.drift_ppm == pytest.approx(-50, abs=3)
@@ -87,8 +104,9 @@ def test_drift_is_found_over_a_long_capture() -> None:
 def test_a_rank_that_shares_nothing_has_no_residual() -> None:
     ranks = run([0, 0], seq=True)
     other = ranks[1].calls
-    other = other.set_column(other.column_names.index("group_name"), "group_name",
-                             pa.array(["dp"] * other.num_rows))
+    other = other.set_column(
+        other.column_names.index("group_name"), "group_name", pa.array(["dp"] * other.num_rows)
+    )
     found = collectives.members([ranks[0], RankCalls(1, 1, other)])
     assert [c.residual_ns for c in clocks.align(found, 2)] == [None, None]
     assert set(found["matched_by"].to_pylist()) == {"single"}

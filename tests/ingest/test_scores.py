@@ -69,6 +69,7 @@ def test_waiting_is_not_own_time_and_a_late_begin_is_excess() -> None:
         np.array([100, 100, 100]),
         np.array([70, 70, 0]),
         np.zeros(3, np.int64),
+        np.zeros(3, np.int64),
     )
     assert found.own_ns.tolist() == [30, 30, 30]
     assert found.excess_ns.tolist() == [-35, -35, 70]
