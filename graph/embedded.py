@@ -124,7 +124,7 @@ class EmbeddedStore:
         with our_errors(self.timeout_s, str(self.path)):
             connection.execute("BEGIN TRANSACTION READ ONLY")
             try:
-                result = answer(connection, text, given)
+                result = _asked(connection, text, given)
                 # a result without columns breaks the engine's own conversion
                 return plain(result.get_as_arrow()) if result.get_column_names() else pa.table({})
             finally:
@@ -204,6 +204,17 @@ class EmbeddedStore:
 def _end(connection: ladybug.Connection, how: str) -> None:
     with suppress(RuntimeError):  # some errors end the transaction, others leave it open
         connection.execute(how)
+
+
+def _asked(
+    connection: ladybug.Connection, text: str, given: Mapping[str, object]
+) -> ladybug.QueryResult:
+    """Give the answer to a query whose values come from outside."""
+    try:
+        return answer(connection, text, given)
+    except (TypeError, ValueError, OverflowError) as err:  # lists of mixed kinds, and the like
+        said = ", ".join(f"${n}" for n in given)
+        raise BadUsage(f"the engine cannot take a value of {said}: {err}") from err
 
 
 def _check_text(text: str, given: Mapping[str, object]) -> None:

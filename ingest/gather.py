@@ -163,7 +163,11 @@ def _name(source: Fresh | _Kept) -> str:
 
 
 def _inputs(run: runs.Membership, everything: _All) -> list[InputRow]:
-    twin = dict(run.duplicates)
+    twin = {
+        out: kept
+        for out, kept in run.duplicates
+        if not _replaced(everything.sources[out], everything.sources[kept])
+    }
     rows = []
     for i in dict.fromkeys([*run.captures, *twin]):
         source = everything.sources[i]
@@ -185,9 +189,16 @@ def _inputs(run: runs.Membership, everything: _All) -> list[InputRow]:
     return rows
 
 
+def _replaced(out: Fresh | _Kept, kept: Fresh | _Kept) -> bool:
+    """Tell whether a file took the place of another of its name."""
+    return isinstance(out, _Kept) and isinstance(kept, Fresh) and _name(out) == _name(kept)
+
+
 def _duplicates(run: runs.Membership, everything: _All) -> Iterator[Remark]:
     instead = dict(run.duplicates)
     for out, kept in run.duplicates:
+        if _replaced(everything.sources[out], everything.sources[kept]):
+            continue
         while kept in instead and instead[kept] != out:  # it gave way to another in its turn
             kept = instead[kept]
         rank = everything.captures[out].rank
@@ -271,7 +282,13 @@ class _Maker:
             return [], ()
         digests = {r.digest for r in rows}
         kept = before.stored
-        return [r for r in kept.inputs if r.digest not in digests and not r.used], kept.remarks
+        # a file of that name was read again: what was wrong with the old one is gone with it
+        anew = {r.path for r in rows} - {r.path for r in kept.inputs if r.digest in digests}
+        unused = [r for r in kept.inputs if r.digest not in digests and not r.used]
+        return (
+            [r for r in unused if r.path not in anew],
+            tuple(r for r in kept.remarks if r.path not in anew),
+        )
 
     def _part(self, i: int, staged: Path) -> Part:
         source = self.everything.sources[i]
