@@ -88,6 +88,15 @@ def test_waiting_for_launches_is_at_most_what_the_device_is_idle(
     assert 0.25 < bound.numbers["idle_ratio"] < 1 - busy + 0.01
 
 
+def test_a_host_that_was_watched_call_by_call_speaks_against_launches(
+    shared: Path, tmp_path: Path
+) -> None:
+    path = shared / "traces" / "kineto" / "tl_h100_bert_small.json.gz"
+    assert any(e.get("cat") == "python_function" for e in events(path))
+    bound = next(f for f in diagnose(path, tmp_path).findings if f.klass == "cpu_launch_bound")
+    assert any("Python calls" in text for text in bound.against)
+
+
 def test_recordings_without_utc_have_no_skewed_clocks(shared: Path, tmp_path: Path) -> None:
     said = diagnose(shared / "traces" / "nsys_parquet", tmp_path)
     assert said.runs[0].ranks == (0, 1, 2, 3)
