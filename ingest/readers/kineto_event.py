@@ -127,11 +127,11 @@ def found(body: bytes, number: int, key: str) -> tuple[int, str]:
     except msgspec.DecodeError:  # a stretch that had to be mended
         return 0, ""
     value: msgspec.Raw = getattr(event, key)
-    seen = next((v for v in (value, event.ts, event.args) if bytes(v) not in (b"", b"{}")), None)
-    if seen is None:
-        return 0, ""
-    # a Raw is a view of what was decoded, so its address tells its place
-    return _address(seen) - _address(message) - 1, bytes(value).decode(errors="replace")
+    seen = next(filter(bytes, (value, event.ts, event.args)))
+    # a Raw is a view of what was decoded, so its address tells its place; a default is none
+    place = _address(seen) - _address(message)
+    said = bytes(value).decode(errors="replace")
+    return (place - 1 if 0 < place < len(message) else 0), said
 
 
 def _address(view: msgspec.Raw | bytes) -> int:

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from decimal import Decimal
 from itertools import filterfalse
 from typing import Final, TypeVar
 
@@ -20,10 +21,11 @@ JOINT: Final = "\x1f"  # between the words of a key
 MISSING: Final = msgspec.Raw(b"")
 QUOTES: Final = '" \t\r\n'
 WHOLE: Final = r"^[-+]?\d{1,18}(?:\.0*)?$"
-DECIMAL: Final = r"^[-+]?(?:\d{1,22}\.?\d*|\.\d+)(?:[eE][-+]?\d{1,2})?$"
+DECIMAL: Final = r"^[-+]?(?:\d{1,22}(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d{1,2})?$"
 LONG_FRACTION: Final = r"^([-+]?\d*\.\d{24})\d+$"
 NANOSECONDS: Final = pa.decimal128(38, 3)  # of microseconds: its unscaled value is nanoseconds
 FINEST: Final = pa.decimal256(76, 30)
+BEYOND: Final = pa.scalar(Decimal(10**20), FINEST)  # microseconds: three million years
 ASCII: Final = bytes(c if c < 128 else 63 for c in range(256))
 
 _encoder = msgspec.json.Encoder()
@@ -122,6 +124,7 @@ def _rounded(text: pa.StringArray) -> pa.Array:
     except pa.ArrowInvalid:  # an exponent that makes more digits than fit: times out of this world
         plain = pc.invert(pc.match_substring_regex(text, "[eE]"))
         exact = pc.if_else(plain, text, None).cast(FINEST)
+    exact = pc.if_else(pc.less(pc.abs(exact), BEYOND), exact, None)
     return pc.round(exact, ndigits=3, round_mode="half_to_even").cast(NANOSECONDS)
 
 

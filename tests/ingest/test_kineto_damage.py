@@ -209,6 +209,15 @@ def test_broken_times_are_counted_and_located(tmp_path: Path) -> None:
     assert len(reading.remarks) == 5
 
 
+@pytest.mark.parametrize("ts", ["1e40", "-1e40", "1e99", "9" * 30, "9" * 60, "[1]", "{}", "true"])
+def test_a_time_out_of_this_world_costs_its_own_event_only(ts: str, tmp_path: Path) -> None:
+    text = trace([op("a"), op("b", 12.5), op("c")]).replace(b"12.5", ts.encode())
+    reading = read(tmp_path, text)
+    assert names(reading) == ["a", "c"]
+    assert "without a usable ts: 1" in one(reading).what
+    assert one(reading).place.startswith(f"byte {text.index(ts.encode())} ")
+
+
 def test_zero_length_is_no_damage(tmp_path: Path) -> None:
     assert read(tmp_path, trace([op("a", dur=0)])).remarks == ()
 
