@@ -122,7 +122,10 @@ def _special(mode: int) -> str:
 
 
 def _distinct(paths: Sequence[Path]) -> list[Path]:
-    return list({os.path.abspath(path): path for path in reversed(paths)}.values())[::-1]
+    known: dict[str, Path] = {}
+    for path in paths:
+        known.setdefault(os.path.abspath(path), path)
+    return list(known.values())
 
 
 def _told_apart(found: list[Looked]) -> list[Looked]:
