@@ -47,7 +47,8 @@ def find_all(step: Sequence[int], excess: Sequence[int]) -> list[Episode]:
     """Give the episodes of a series whose healthy level is zero, the costliest first.
 
     A stretch of steps above the noise is one episode; a trouble of one level that comes and goes in
-    more than `MOST` stretches is one episode over all of them. Single steps count only where they tower.
+    more than `MOST` stretches is one episode over all of them. Single steps count only where they
+    tower.
     """
     order = np.argsort(step, kind="stable")
     index, value = np.asarray(step, np.int64)[order], np.asarray(excess, np.int64)[order]
