@@ -106,7 +106,7 @@ def test_recordings_without_utc_have_no_skewed_clocks(shared: Path, tmp_path: Pa
 
 
 def test_a_duplicate_names_a_file_that_is_used(shared: Path, tmp_path: Path) -> None:
-    case = next((shared / "cases").glob("o11_*"))
+    case = sorted((shared / "cases").glob("o11_*"))[0]
     said = diagnose(case, tmp_path)
     duplicates = [q for q in said.data_quality if "is used (" in q.what]
     left_out = {q.file for q in duplicates}
