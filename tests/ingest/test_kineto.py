@@ -106,10 +106,11 @@ def test_device_work_has_its_stream_and_finds_its_launch(pair: tuple[Source, Tra
     ]
     ids = [a["correlation"] for a in args if a.get("correlation", 0) > 0]
     assert [c for c in work["correlation"].to_pylist() if c is not None] == ids
+    known = set(ids)
     calls = [e for e in events if category(e) in CALL_CATEGORIES]
-    partners = sum((e.get("args") or {}).get("correlation") in set(ids) for e in calls)
+    partners = sum((e.get("args") or {}).get("correlation") in known for e in calls)
     runtime = source.spans.filter(pc.equal(source.spans["layer"].cast("string"), "runtime"))
-    assert sum(c in set(ids) for c in runtime["correlation"].to_pylist() if c) == partners
+    assert sum(c in known for c in runtime["correlation"].to_pylist() if c) == partners
 
 
 def test_every_collective_kernel_is_a_call(pair: tuple[Source, Trace]) -> None:

@@ -8,6 +8,7 @@ from decimal import ROUND_HALF_EVEN, Decimal
 from pathlib import Path
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -76,7 +77,8 @@ def nanoseconds(value: Decimal | int) -> int:
     return int((Decimal(value) * 1000).to_integral_value(ROUND_HALF_EVEN))
 
 
-@settings(deadline=None, max_examples=150)
+@pytest.mark.slow
+@settings(deadline=None, max_examples=100)
 @given(texts(), st.integers(1, 400), st.integers(1, 2000), st.integers(1, 9))
 def test_steps_of_any_size_give_the_same_exact_tables(
     made: tuple[list[dict[str, Any]], bytes], piece: int, stretch: int, block: int
