@@ -23,6 +23,7 @@ POOL_BYTES: Final = 512 << 20  # 256 MiB fails at 5·10⁶ spans
 TIMEOUT_S: Final = 60.0
 DEEPEST: Final = 256  # levels of a walk; the engine stops at 30 unless each connection is told
 DROP_ROWS: Final = 20_000  # nodes a transaction; a million at once fill the pool
+MOST_TEXTS: Final = 64  # asked over one connection
 MOST_BYTES: Final = 1 << 40  # of address space; the engine's own default is 8 TiB a file
 
 
@@ -166,10 +167,16 @@ class EmbeddedStore:
         if self._closed:
             raise BadUsage(f"the store {self.path} is closed")
         connection = getattr(self._here, "connection", None)
+        # each text keeps 1.5 MB of the pool for as long as its connection lives
+        if connection is not None and self._here.asked >= MOST_TEXTS:
+            self._connections.remove(connection)
+            connection.close()
+            connection = None
         if connection is None:
             connection = self._connect()
             connection.set_query_timeout(int(self.timeout_s * 1000))
-            self._here.connection = connection
+            self._here.connection, self._here.asked = connection, 0
+        self._here.asked += 1
         return connection
 
     def _connect(self) -> ladybug.Connection:

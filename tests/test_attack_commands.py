@@ -105,6 +105,16 @@ def test_a_value_of_mixed_kinds_is_refused_in_words(store: EmbeddedStore) -> Non
     assert store.query("RETURN 1 AS one")["one"].to_pylist() == [1]
 
 
+def test_questions_without_end_do_not_fill_the_memory(tmp_path: Path) -> None:
+    with EmbeddedStore(tmp_path / "graph.lbdb", pool_bytes=96 << 20, threads=1) as small:
+        for i in range(400):
+            text = (
+                f"MATCH (s:Span)-[:IN_STEP]->(t:Step) WHERE s.run_id = {i} AND t.rank = $rank "
+                "WITH t.step_index AS k, count(*) AS n RETURN k, n ORDER BY n LIMIT 3"
+            )
+            assert small.query(text, {"rank": 0}).num_rows == 0
+
+
 def test_a_full_disk_is_said_plainly() -> None:
     said = "IO exception: Cannot write to file. Error: No space left on device"
     assert isinstance(translated(said, 1.0, "graph.lbdb"), NoRoom)
