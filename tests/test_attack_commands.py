@@ -1,6 +1,8 @@
 """Wrong flags, rules and values end in one plain line that names what is wrong."""
 
 import errno
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -113,6 +115,13 @@ def test_questions_without_end_do_not_fill_the_memory(tmp_path: Path) -> None:
                 "WITH t.step_index AS k, count(*) AS n RETURN k, n ORDER BY n LIMIT 3"
             )
             assert small.query(text, {"rank": 0}).num_rows == 0
+
+
+def test_closed_streams_leave_the_exit_code() -> None:
+    code = "import sys; sys.stdout = sys.stderr = None; from teller.cli import run; run()"
+    for words, expected in ((["rules", "list"], 0), (["rules", "show", "nope"], 2)):
+        done = subprocess.run([sys.executable, "-c", code, *words], check=False)
+        assert done.returncode == expected
 
 
 def test_a_full_disk_is_said_plainly() -> None:
