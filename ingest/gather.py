@@ -1,5 +1,6 @@
 """From named sources to runs in the archive: new ones, and those that sources join later."""
 
+import re
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -154,6 +155,7 @@ def _capture(part: Part | StoredPart, facts: Facts, who: Identity, manifest: str
         manifest=manifest,
         weight=one.span_count,
         head=part.head,
+        alike=re.sub(r"\d+", "#", facts.path),
         told=who.rank_source == RANK_REGEX,
     )
 

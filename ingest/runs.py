@@ -27,6 +27,7 @@ class Capture:
     groups: frozenset[str] = frozenset()  # communicators, or groups with their ranks
     manifest: str = ""  # the run that a manifest gives it
     weight: int = 0  # number of spans
+    alike: str = ""  # its file's name with a sign for each number
     head: str = ""  # of its file: a file that has grown keeps it
     told: bool = False  # the user says which rank it is
 
@@ -158,6 +159,7 @@ def _largest_overlap(
                 _overlap(one, captures[j])
                 for j in run.captures
                 if captures[j].anchored == one.anchored
+                and (one.anchored or _completes(one, [captures[j]]))
             ),
             default=0,
         )
@@ -172,13 +174,23 @@ def _may_differ(one: Capture, run: Membership, captures: Sequence[Capture]) -> b
     return len(sizes - {None}) < 2
 
 
+def _completes(one: Capture, others: Sequence[Capture]) -> bool:
+    """Tell whether a capture without a clock is a rank that the others lack.
+
+    Their world has room for it, or the files are named alike but for a number.
+    """
+    world = max((c.world_size or 0 for c in (one, *others)), default=0)
+    room = world > len(others) and one.rank < world
+    return room or any(one.alike and one.alike == o.alike for o in others)
+
+
 def _fits(one: Capture, run: Membership, captures: Sequence[Capture]) -> bool:
     """Tell whether a capture completes a run although the windows do not overlap."""
     if not _may_differ(one, run, captures):
         return False
     others = [captures[j] for j in run.captures]
     if not one.anchored or not all(o.anchored for o in others):
-        return True  # no clock contradicts; the ranks complete each other
+        return _completes(one, others)
     near = min(-_overlap(one, o) for o in others) <= FIT_WITHIN_NS
     told = (one.world_size or 0) > 1 or any(one.groups & o.groups for o in others)
     return near and told

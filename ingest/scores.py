@@ -19,6 +19,7 @@ from teller.ingest.source import COMM
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 
+SAME_CALLS: Final = 0.15  # ranks of one step differ by less in the number of their calls
 WAITING: Final = ("sync", "os_wait")
 
 # One row a (source, step, operator) with own time: what was, and what should have been.
@@ -68,7 +69,11 @@ def expected(sums: list[tuple[int, int, pa.Table, Load]]) -> pa.Table:
     code = code * 2 + table["device"].to_numpy()
     step, count = table["step_index"].to_numpy(), table["count"].to_numpy()
     own = table["own_ns"].to_numpy().astype(float)
-    peers, number = leave_one_out_median(_codes(step, code), own)
+    same_step = _codes(step, code)
+    peers, number = leave_one_out_median(same_step, own)
+    peer_calls, _ = leave_one_out_median(same_step, own / np.maximum(count, 1))
+    # A capture that lost events makes all others seem to do more: then calls alone compare.
+    peers = np.where(_incomplete(table, step, count), peer_calls * count, peers)
     alike = _codes(_buckets(table, sums), _codes(table["source"].to_numpy(), code))
     history, _ = leave_one_out_median(alike, own / np.maximum(count, 1))
     by_peers = number > 1
@@ -92,6 +97,17 @@ def expected(sums: list[tuple[int, int, pa.Table, Load]]) -> pa.Table:
         ],
         schema=EXPECTED,
     )
+
+
+def _incomplete(table: pa.Table, step: Ints, count: Ints) -> npt.NDArray[np.bool_]:
+    """Tell which rows are of a step whose number of calls is not that of its peers."""
+    row = _codes(table["source"].to_numpy(), step)
+    calls = np.bincount(row, weights=count).astype(float)
+    _, first = np.unique(row, return_index=True)
+    peers, _ = leave_one_out_median(step[first], calls)
+    apart = np.abs(calls / np.where(peers > 0, peers, np.nan) - 1) > SAME_CALLS
+    flags: npt.NDArray[np.bool_] = apart[row]
+    return flags
 
 
 def _own(source: int, rank: int, sums: pa.Table) -> pa.Table:

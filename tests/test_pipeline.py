@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
+
 from teller import pipeline
 from teller.graph.finding import Diagnosis
 from teller.graph.keep import rest
@@ -45,15 +46,19 @@ def graph(workspace: Workspace) -> dict[str, pa.Table]:
             "spans": store.query(
                 "MATCH (s:Span) RETURN s.rank AS rank, count(*) AS n, min(s.id) AS low, "
                 "max(s.id) AS high, sum(s.start_ns) AS begins, sum(s.excess_ns) AS excess, "
-                "sum(s.own_ns) AS own ORDER BY rank").to_pylist(),
+                "sum(s.own_ns) AS own ORDER BY rank"
+            ).to_pylist(),
             "steps": store.query(
-                "MATCH (t:Step) RETURN t.id AS id, t.excess_ns AS excess ORDER BY id").to_pylist(),
+                "MATCH (t:Step) RETURN t.id AS id, t.excess_ns AS excess ORDER BY id"
+            ).to_pylist(),
             "collectives": store.query(
                 "MATCH (c:Collective) RETURN count(*) AS n, min(c.id) AS low, max(c.id) AS high, "
-                "sum(c.pure_ns) AS pure, sum(c.skew_ns) AS skew").to_pylist(),
+                "sum(c.pure_ns) AS pure, sum(c.skew_ns) AS skew"
+            ).to_pylist(),
             "ranks": store.query(
                 "MATCH (r:Rank) RETURN r.id AS id, r.rank AS rank, r.host AS host, "
-                "r.clock_offset_ns AS offset ORDER BY rank").to_pylist(),
+                "r.clock_offset_ns AS offset ORDER BY rank"
+            ).to_pylist(),
         }
 
 
@@ -94,7 +99,8 @@ def test_a_rank_that_comes_later_joins_its_run_and_changes_no_id(
     assert len(workspace.archive.runs()) == 1
     assert {r["id"] for r in before["steps"]} < {r["id"] for r in after["steps"]}
     assert {k: after["spans"][0][k] for k in ("n", "low", "high")} == {
-        k: before["spans"][0][k] for k in ("n", "low", "high")}
+        k: before["spans"][0][k] for k in ("n", "low", "high")
+    }
     assert after["counts"] == clean["counts"]
 
 
@@ -103,8 +109,7 @@ CUTS = {
     "while a run is written": "import teller.ingest.traffic as m; m.tables = die",
     "before the run counts": "import teller.graph.archive as m; m.Archive._point = die",
     "before the graph is loaded": "import teller.graph.embedded as m; m.EmbeddedStore.load = die",
-    "before the graph is shown":
-        "import teller.graph.published as m; m.Published.publish = die",
+    "before the graph is shown": "import teller.graph.published as m; m.Published.publish = die",
 }
 
 
@@ -118,8 +123,11 @@ def test_a_kill_at_any_moment_is_healed_by_the_next_run(
         "sys.exit(main(['ingest', sys.argv[1], '--workspace', sys.argv[2], '--quiet']))"
     )
     done = subprocess.run(
-        [sys.executable, "-c", code, str(run), str(tmp_path / "w")], check=False,
-        capture_output=True, env=os.environ | {"NO_COLOR": "1"})
+        [sys.executable, "-c", code, str(run), str(tmp_path / "w")],
+        check=False,
+        capture_output=True,
+        env=os.environ | {"NO_COLOR": "1"},
+    )
     if b"die" not in done.stderr:
         assert done.returncode in (0, 9), done.stderr
     assert graph(ingest(run, tmp_path / "w")) == clean
@@ -133,9 +141,7 @@ def answer(tmp_path_factory: pytest.TempPathFactory) -> tuple[Workspace, Diagnos
         return workspace, pipeline.diagnose([demo], workspace, Options(), Silent())
 
 
-def test_the_demo_run_is_diagnosed_as_its_truth_says(
-    answer: tuple[Workspace, Diagnosis]
-) -> None:
+def test_the_demo_run_is_diagnosed_as_its_truth_says(answer: tuple[Workspace, Diagnosis]) -> None:
     import json
 
     truth = json.loads(files("teller").joinpath("demo/run.truth.json").read_text("utf-8"))
@@ -153,11 +159,12 @@ def test_the_demo_run_is_diagnosed_as_its_truth_says(
 
 
 def test_findings_are_kept_and_come_back_with_a_rebuilt_graph(
-    answer: tuple[Workspace, Diagnosis]
+    answer: tuple[Workspace, Diagnosis],
 ) -> None:
     workspace, diagnosis = answer
-    asked = ("MATCH (f:Finding)-[:BLAMES]->(r:Rank) RETURN f.id AS id, r.rank AS rank, "
-             "f.class AS class")
+    asked = (
+        "MATCH (f:Finding)-[:BLAMES]->(r:Rank) RETURN f.id AS id, r.rank AS rank, f.class AS class"
+    )
     with workspace.reader() as store:
         said = store.query(asked).to_pylist()
     assert {r["id"] for r in said} == {f.id for f in diagnosis.findings if f.culprit.ranks}
@@ -165,10 +172,12 @@ def test_findings_are_kept_and_come_back_with_a_rebuilt_graph(
     (workspace.folder / "graph").mkdir()
     with workspace.reader() as store:
         assert store.query(asked).to_pylist() == said
-        shown = store.query(
-            "MATCH (f:Finding)-[s:SHOWN_BY]->(x:Span) RETURN count(*) AS n")["n"][0].as_py()
-    assert shown == len({
-        (f.id, e.id, e.role) for f in diagnosis.findings for e in f.evidence if e.kind == "Span"})
+        shown = store.query("MATCH (f:Finding)-[s:SHOWN_BY]->(x:Span) RETURN count(*) AS n")["n"][
+            0
+        ].as_py()
+    assert shown == len(
+        {(f.id, e.id, e.role) for f in diagnosis.findings for e in f.evidence if e.kind == "Span"}
+    )
 
 
 def test_the_steps_table_has_a_row_a_rank_and_step(answer: tuple[Workspace, Diagnosis]) -> None:

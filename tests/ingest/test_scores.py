@@ -34,6 +34,9 @@ def sums(rows: list[tuple[int, str, int, int]]) -> pa.Table:
     )
 
 
+SAME = (0, "c", 100, 1000)  # most of a step is the same on all ranks
+
+
 def load(steps: int) -> Load:
     return Load(np.arange(steps), np.zeros(steps, np.int64))
 
@@ -41,9 +44,9 @@ def load(steps: int) -> Load:
 def test_longer_calls_and_more_calls_stand_out_against_the_peers() -> None:
     table = expected(
         [
-            (0, 0, sums([(0, "a", 2, 200), (0, "b", 4, 400)]), load(1)),
-            (1, 1, sums([(0, "a", 2, 500), (0, "b", 1, 100)]), load(1)),
-            (2, 2, sums([(0, "a", 2, 220), (0, "b", 1, 100)]), load(1)),
+            (0, 0, sums([(0, "a", 2, 200), (0, "b", 4, 400), SAME]), load(1)),
+            (1, 1, sums([(0, "a", 2, 500), (0, "b", 1, 100), SAME]), load(1)),
+            (2, 2, sums([(0, "a", 2, 220), (0, "b", 1, 100), SAME]), load(1)),
         ]
     )
     rows = {(r["rank"], r["operator"]): r for r in table.to_pylist()}
@@ -73,3 +76,10 @@ def test_waiting_is_not_own_time_and_a_late_begin_is_excess() -> None:
     )
     assert found.own_ns.tolist() == [30, 30, 30]
     assert found.excess_ns.tolist() == [-35, -35, 70]
+
+
+def test_a_peer_that_lost_events_does_not_make_the_whole_rank_slow() -> None:
+    whole = [(n, "a", 10, 1000) for n in range(4)] + [(n, "b", 10, 1000) for n in range(4)]
+    cut = [(n, "a", 7, 700) for n in range(4)] + [(n, "b", 8, 800) for n in range(4)]
+    table = expected([(0, 0, sums(whole), load(4)), (1, 1, sums(cut), load(4))])
+    assert set(table["excess_ns"].to_pylist()) == {0}
