@@ -41,7 +41,7 @@ class Table:
     title: str
     unit: str
     rows: tuple[Row, ...]
-    memory: str = ""  # what the memory of our rows should stay below
+    memory: tuple[int, int] | None = None  # MiB, goals of our rows: largest process, and all
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,9 +72,16 @@ def table(one: Table) -> str:
     ours = [c for row in one.rows if row.ours for c in row.costs]
     if one.memory and ours:
         largest, summed = max(c.largest_mib for c in ours), max(c.summed_mib for c in ours)
-        lines += ["", f"Largest process of TELLER: {largest:.0f} MiB; all of one command together: "
-                  f"{summed:.0f} MiB. {one.memory}"]  # fmt: skip
+        lines += [
+            "", f"Largest process of TELLER: {_held(largest, one.memory[0])}; "
+            f"all of one command together: {_held(summed, one.memory[1])}.",
+        ]  # fmt: skip
     return "\n".join(lines)
+
+
+def _held(mib: float, goal: int) -> str:
+    said = f"{mib:.0f} MiB"
+    return f"{f'**{said}**' if mib > goal else said} (goal ≤ {goal})"
 
 
 def _rounds(one: Table) -> str:

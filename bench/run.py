@@ -23,47 +23,47 @@ import stragglers
 from page import Row, Table
 from places import EXPORT, HERE, PAGE, SHARED, TELLER, TRACE, export, files, traces
 
+ROUNDS: Final = 3
 SMALL, LARGE = 1_000_000, 5_000_000
-MEMORY: Final = "Goals at 5·10⁶ events: 1024 MiB and 1536 MiB."
+MEMORY: Final = (1024, 1536)  # MiB at most at the large size: the largest process, and all
 
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """One row to measure: its command, the exit codes that are success, and rounds at most."""
+    """One row to measure: its command, and the exit codes that are success."""
 
     row: Row
     command: Callable[[Path], list[str]]  # of the round's own folder
     fine: tuple[int, ...] = (0,)
-    most: int = 3
 
 
 def main() -> None:
     """Measure as the command line says."""
     said = argparse.ArgumentParser(description=__doc__)
     said.add_argument("--quick", action="store_true", help="one round instead of three")
-    said.add_argument("--full", action="store_true", help="5·10⁶ events too")
+    said.add_argument("--full", action="store_true", help="5·10⁶ events too, in one round")
     said.add_argument("--scratch", type=Path, help="where to make files; else a temporary folder")
     told = said.parse_args()
     if not TRACE.exists():
         sys.exit(f"the seed traces are not in {SHARED}; TELLER_SHARED names another folder")
-    rounds = 1 if told.quick else 3
-    parts = [_about(" ".join([*("--quick",) * told.quick, *("--full",) * told.full]))]
+    flags = [f"BENCH=--{name}" for name in ("quick", "full") if getattr(told, name)]
+    parts = [_about(" ".join(["make bench", *flags]))]
     with tempfile.TemporaryDirectory(prefix="teller-bench-", dir=told.scratch) as made:
         missing = peers.install(Path(made))
+        rounds = 1 if told.quick else ROUNDS
         for size in (SMALL, LARGE) if told.full else (SMALL,):
+            rounds = rounds if size < LARGE else 1  # as long as five of the others
             parts.append(page.table(_kineto(Path(made), size, rounds, missing)))
             parts.append(page.table(_export(Path(made), size, rounds)))
-        parts.append(_demo(Path(made), rounds))
+        parts.append(_demo(Path(made), ROUNDS))
         parts += ["### Who is slow?", page.answers(stragglers.asked(Path(made), missing))]
     page.write(PAGE, "\n\n".join(parts))
 
 
-def _about(flags: str) -> str:
-    command = f"make bench{f' BENCH={flags!r}' if flags else ''}"
-    load = os.getloadavg()[1]
+def _about(command: str) -> str:
     return (
-        f"Measured on {date.today()} by `{command}` on {page.machine()}; "
-        f"load of the machine when it began: {load:.1f}."
+        f"Measured on {date.today()} by `{command}` on {page.machine()}; processes that ran or "
+        f"waited when it began: {os.getloadavg()[0]:.1f}."
     )
 
 
@@ -88,11 +88,13 @@ def _kineto(made: Path, size: int, rounds: int, missing: str) -> Table:
             Stage(Row("`teller diagnose` of it, ingested", 1.0), lambda own: [
                 TELLER, "diagnose", str(folder), "--workspace", str(own / "b"), "-q"], (0, 1)),
             Stage(Row("traceinsight: parse", ours=False, problem=missing), lambda _: [
-                *peers.COMMAND, "parse", str(folder)], most=3 if size < LARGE else 1),
+                *peers.COMMAND, "parse", str(folder)]),
         ]  # fmt: skip
         _measure(made, stages, rounds)
     title = f"Kineto, 8 ranks, {written:,} events"
-    return Table(title, "json.load", tuple(s.row for s in stages), MEMORY)
+    return Table(
+        title, "json.load", tuple(s.row for s in stages), MEMORY if size == LARGE else None
+    )
 
 
 def _export(made: Path, size: int, rounds: int) -> Table:
@@ -116,7 +118,7 @@ def _measure(made: Path, stages: list[Stage], rounds: int) -> None:
         own.mkdir()
         unit = 0.0
         for stage in stages:
-            if stage.row.problem or number >= stage.most:
+            if stage.row.problem:
                 continue
             found = cost.of(stage.command(own), made / "log")
             unit = unit or found.cpu_s
