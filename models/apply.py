@@ -10,7 +10,7 @@ from teller.graph.classes import class_named
 from teller.graph.finding import SEVERITIES, Cost, Culprit, Evidence, Finding, Severity
 from teller.models import episodes
 from teller.models.case import Case, Row
-from teller.models.rule import RULESET, Rule, Shown
+from teller.models.rule import RULESET, EpisodeQuery, Rule, Shown
 from teller.models.wording import say
 
 PLACE_MASK: Final = (1 << ids.PLACE_BITS) - 1
@@ -112,7 +112,7 @@ def _candidates(
     steps = case.rows(rule.episode.cypher, dict(rule.thresholds) | row)
     series = [s["step_index"] for s in steps], [s["excess_ns"] for s in steps]
     for own in episodes.find_all(*series):
-        if len(own.steps) < rule.episode.min_steps or own.density < rule.episode.min_density:
+        if not _stands(own, rule.episode, len(steps)):
             continue
         if episode is not None and (own.last < episode.first or own.first > episode.last):
             continue
@@ -131,6 +131,15 @@ def _candidates(
             },
             own,
         )
+
+
+def _stands(own: episodes.Episode, asked: EpisodeQuery, steps: int) -> bool:
+    """Tell whether an episode is what the rule means."""
+    return (
+        len(own.steps) >= asked.min_steps
+        and own.density >= asked.min_density
+        and len(own.steps) <= asked.max_cover * steps
+    )
 
 
 def _finding(one: Candidate, case: Case) -> Finding:

@@ -46,6 +46,9 @@ class EpisodeQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     cypher: str
     min_steps: int = 1
     min_density: float = 0.0  # share of the steps from first to last that stand out
+    max_cover: float = (
+        1.0  # share of all steps: what fills the run has no other steps to differ from
+    )
 
 
 class Compare(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

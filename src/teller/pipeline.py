@@ -77,6 +77,7 @@ def ingest(
         )
         if not got.runs:
             return Ingested((), _inputs(got.inputs), _quality(got.remarks), got.others)
+        pa.default_memory_pool().release_unused()  # the graph's pool comes on top of what is kept
         progress.start("loading the graph", None)
         with writer.reader() as store:  # loads what the graph lacks
             progress.done()
