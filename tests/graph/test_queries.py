@@ -129,3 +129,25 @@ def test_a_wrong_name_or_parameter_is_told(store: Store) -> None:
         queries.text("steptree")
     with pytest.raises(BadUsage, match="query findings takes run; given: step"):
         queries.run(store, "findings", step=1)
+
+
+def test_the_named_walks_go_88_deep(
+    store: Store, make_table: Callable[..., pa.Table], to_files: ToFiles
+) -> None:
+    spans = [{"id": i, "run_id": 1, "depth": i, "start_ns": i} for i in range(89)]
+    nested = [{"src": i, "dst": i + 1} for i in range(88)]
+    inside = [{"src": i, "dst": 500} for i in range(89)]
+    tables = {
+        "Span": make_table("Span", spans),
+        "Step": make_table("Step", [{"id": 500, "run_id": 1}]),
+        "CHILD.Span.Span": make_table("CHILD.Span.Span", nested),
+        "IN_STEP.Span.Step": make_table("IN_STEP.Span.Step", inside),
+    }
+    store.load(1, to_files(tables))
+    tree = queries.run(store, "span_tree", span=0).to_pylist()
+    assert [(r["id"], r["parent_id"]) for r in tree][-2:] == [(87, 86), (88, 87)]
+    assert len(tree) == 89
+    above = queries.run(store, "span_ancestors", span=88).to_pylist()
+    assert [(r["id"], r["distance"]) for r in above] == [(88 - d, d) for d in range(1, 89)]
+    step = queries.run(store, "step_tree", step=500).to_pylist()
+    assert [r["parent_id"] for r in step] == [None, *range(88)]
