@@ -6,7 +6,7 @@ import sys
 
 def main() -> None:
     """Parse a folder; with `ask`, give the stragglers it names, as JSON in the last line."""
-    from hta.trace_analysis import TraceAnalysis  # type: ignore[import-not-found]
+    from hta.trace_analysis import TraceAnalysis  # type: ignore[import-not-found] # it lives in an environment of its own
 
     what, folder = sys.argv[1:]
     analysis = TraceAnalysis(trace_dir=folder)

@@ -75,7 +75,7 @@ def asked(path: str) -> None:
             wanted[table] = [*dict.fromkeys([*wanted.get(table, []), *have])]
         return batches(self, table, columns)
 
-    SqliteTables.batches = told  # type: ignore[method-assign, assignment]
+    SqliteTables.batches = told  # type: ignore[method-assign, assignment] # to see what it asks for
     nsys.read(Path(path))
     sys.stdout.write(json.dumps(wanted))
 

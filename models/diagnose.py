@@ -76,9 +76,11 @@ def _same_ground(one: Finding, other: Finding) -> bool:
     mine, theirs = set(one.culprit.ranks), set(other.culprit.ranks)
     if mine and theirs and not mine & theirs:
         return False
-    if None in (one.first_step, one.last_step, other.first_step, other.last_step):
+    if one.first_step is None or one.last_step is None:
         return True
-    return not (one.last_step < other.first_step or other.last_step < one.first_step)  # type: ignore[operator]
+    if other.first_step is None or other.last_step is None:
+        return True
+    return one.first_step <= other.last_step and other.first_step <= one.last_step
 
 
 def _with_numeric(finding: Finding, steps: pa.Table) -> Finding:

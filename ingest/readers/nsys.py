@@ -86,7 +86,7 @@ def _searched(content: bytes) -> list[str]:
 
 def _unpacked(path: Path, most: int) -> bytes:
     try:
-        with igzip.IGzipFile(str(path), "rb") as packed:  # type: ignore[no-untyped-call]
+        with igzip.IGzipFile(str(path), "rb") as packed:  # type: ignore[no-untyped-call] # its types are partial
             return bytes(packed.read(most))
     except _BROKEN:
         return b""
@@ -104,7 +104,7 @@ def _plain(path: Path) -> Iterator[tuple[Path, list[Remark]]]:
         remarks = []
         size = 0
         try:
-            with igzip.IGzipFile(str(path), "rb") as stream:  # type: ignore[no-untyped-call]
+            with igzip.IGzipFile(str(path), "rb") as stream:  # type: ignore[no-untyped-call] # its types are partial
                 while chunk := stream.read(_CHUNK):
                     size += plain.write(chunk)
         except _BROKEN as err:

@@ -1,6 +1,7 @@
 """Who is who, and which captures are one run."""
 
 import itertools
+from typing import Any
 
 import pytest
 
@@ -72,8 +73,9 @@ def test_a_prefix_that_repeats_over_files_is_the_host() -> None:
 
 
 def capture(rank: int, first: float, last: float, **more: object) -> Capture:
-    given = {"anchored": True, "digest": f"{rank}{first}", "order": (rank, first), "weight": 5}
-    return Capture(rank=rank, first_ns=int(first * S), last_ns=int(last * S), **(given | more))  # type: ignore[arg-type]
+    given: dict[str, Any] = {"anchored": True, "digest": f"{rank}{first}", "weight": 5}
+    given |= {"order": (rank, first)} | more
+    return Capture(rank=rank, first_ns=int(first * S), last_ns=int(last * S), **given)
 
 
 def grouped(captures: list[Capture]) -> list[set[tuple[int, float]]]:

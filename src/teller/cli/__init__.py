@@ -71,7 +71,7 @@ def run() -> None:
     """Run the command line of this process and exit with its code."""
     # a shell may close them (>&-); who does wants the exit code alone
     sys.stdout = sys.stdout or open(os.devnull, "w")  # noqa: SIM115 - as long as the process
-    sys.stderr = sys.stderr or open(os.devnull, "w")  # noqa: SIM115
+    sys.stderr = sys.stderr or open(os.devnull, "w")  # noqa: SIM115 - the same
     for stream in (sys.stdout, sys.stderr):
         # a path may hold bytes that are no text, and a terminal may know ASCII alone
         if hasattr(stream, "reconfigure"):
