@@ -8,9 +8,12 @@ Rows of `spans` and `calls` may come in any order; `place` names a row for good.
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 import pyarrow as pa
+
+if TYPE_CHECKING:
+    from teller.ingest.records import Records
 
 WORDS: Final = pa.dictionary(pa.int32(), pa.string())
 
@@ -147,8 +150,9 @@ class Source:
 class Reading:
     """All that a reader got out of one path."""
 
-    sources: tuple[Source, ...]
+    sources: tuple[Source, ...] = ()
     remarks: tuple[Remark, ...] = ()
+    records: tuple["Records", ...] = ()
 
 
 class Reader(Protocol):
@@ -156,8 +160,8 @@ class Reader(Protocol):
 
     `looks_like` sees the first 64 KiB after decompression (b"" for a folder) and the path; it is
     cheap and sure: a file that it accepts is read by no other reader. `read` never raises on bad
-    content: what can be used is in `sources`, what was wrong is in `remarks`; with nothing to use
-    it gives no source and at least one remark. Only an `OSError` of the path itself passes through.
+    content: what can be used is in `sources` and `records`, what was wrong is in `remarks`; with
+    nothing to use it gives neither, and at least one remark. Only an `OSError` of the path itself passes through.
     """
 
     FORMAT: str

@@ -1,0 +1,1 @@
+"""What lines of one program mean: a module a program."""
