@@ -36,6 +36,7 @@ class RunEntry(msgspec.Struct, frozen=True):
     generation: str  # set by `commit`
     created_epoch_ns: int
     inputs_digest: str
+    baseline: bool = False  # its files say that it shows the healthy state
 
 
 class _Runs(msgspec.Struct, frozen=True):

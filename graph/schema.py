@@ -15,7 +15,7 @@ TEXT: Final = pa.string()
 REAL: Final = pa.float64()
 FLAG: Final = pa.bool_()
 
-SCHEMA_VERSION: Final = 1
+SCHEMA_VERSION: Final = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +93,7 @@ DEVICE_INDEX = Column("device_index", INT, "Index of the device as the process c
 INPUT_ID = Column("input_id", INT, "Id of the input it was read from.")
 TIME = Column("time_ns", INT, "Time, ns since the run's t0 on the common clock.")
 BODY = Column("text", TEXT, "The text itself.")
+PROCESS = Column("process", TEXT, "The process as the log labels it: EngineCore_DP0, Worker_TP1, …")
 LINE = Column("line", INT, "Line number in the input, from 1.")
 EXCESS = Column("excess_ns", INT, "Observed minus expected time, ns.")
 CONFIDENCE = Column("confidence", REAL, "0 to 1.")
@@ -127,8 +128,8 @@ REMARK = Node("Remark", "What was wrong with an input.", (
     Column("place", TEXT, "Byte, line or table."), BODY, Column("remedy", TEXT, "What to do."),
 ))
 SAMPLE = Node("Sample", "A side fact: a metric, a clock, a figure in a log line.", (
-    NAME, Column("value", REAL, "Its number."), BODY, TIME, RANK, HOST, DEVICE_INDEX, INPUT_ID,
-    LINE,
+    NAME, Column("value", REAL, "Its number."), BODY, TIME, RANK, HOST, DEVICE_INDEX, PROCESS,
+    INPUT_ID, LINE,
 ))
 HOST_NODE = Node("Host", "A machine.", (NAME,))
 DEVICE = Node("Device", "A GPU of a host.", (
@@ -187,9 +188,14 @@ REQUEST = Node("Request", "One request of a client.", (
     Column("preemptions", INT, "Times it was preempted."), STATUS,
 ))
 LOG_LINE = Node("LogLine", "A line of a service log.", (
-    RANK, HOST, TIME, Column("level", TEXT, "Log level."), BODY,
-    Column("params", TEXT, "Parameters of its template, JSON."),
-    Column("tied_by", TEXT, "How it was tied to a step."), CONFIDENCE, INPUT_ID, LINE,
+    RANK, HOST, PROCESS, TIME,
+    Column("level", TEXT, "debug, info, warning, error or fatal."),
+    Column("origin", TEXT, "The program that wrote it: vllm, sglang, nccl, kernel, …"), BODY,
+    Column("params", TEXT, "Parameters of its template, JSON."), STEP_INDEX,
+    Column("request", TEXT, "Name of the request it speaks of."),
+    Column("placed_by", TEXT, "clock: its own time; order: between timed neighbours; nothing."),
+    Column("tied_by", TEXT, "How it was tied to a step: number, request, process, time, order."),
+    CONFIDENCE, INPUT_ID, LINE,
 ))
 LOG_TEMPLATE = Node("LogTemplate", "A mined template of log lines.", (BODY,))
 OPERATOR = Node("Operator", "A name with versions, shapes and addresses taken off.", (
@@ -245,11 +251,13 @@ IN_COLLECTIVE = Relation("IN_COLLECTIVE", ((SPAN, COLLECTIVE),), "The span took 
 IN_GROUP = Relation("IN_GROUP", ((COLLECTIVE, GROUP),), "The collective ran in this group.")
 JOINED = Relation("JOINED", ((RANK_NODE, COLLECTIVE),), "What this rank said of the collective.", (
     SEQ, OP, SIZE, DTYPE, ARRIVAL, Column("state", TEXT, "scheduled, started or completed."),
+    Column("shape", TEXT, "Shapes of this rank's input as the record prints them."),
+    INPUT_ID, LINE,
 ))
 MEMBER_OF = Relation("MEMBER_OF", ((RANK_NODE, GROUP),), "The rank is in this group.", (
     GROUP_RANK, Column("last_enqueued", INT, "Last sequence number enqueued."),
     Column("last_started", INT, "Last sequence number started."),
-    Column("last_completed", INT, "Last sequence number completed."),
+    Column("last_completed", INT, "Last sequence number completed."), INPUT_ID, LINE,
 ))
 TALKED_TO = Relation("TALKED_TO", ((RANK_NODE, RANK_NODE),), "Data went between these ranks.", (
     Column("group_name", TEXT, "Name of the process group."), OP, COUNT, SIZE,

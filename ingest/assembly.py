@@ -10,24 +10,18 @@ import pyarrow.compute as pc
 
 from teller.graph import ids
 from teller.ingest import scores
+from teller.ingest.cast import Cast, cast
 from teller.ingest.facts import Fact, facts_of
 from teller.ingest.iterations import Stepped, steps_of
+from teller.ingest.parts import DatedRecords, Part, RecordPart
+from teller.ingest.record_rows import Rows, rows_of
+from teller.ingest.records import window_of
 from teller.ingest.shape import Shaped
 from teller.ingest.source import Remark
+from teller.ingest.ties import Ties, tie
 from teller.ingest.timeline import Timeline, lay_out, renumber
-from teller.ingest.who import Identity
 
 Ints = npt.NDArray[np.int64]
-
-
-@dataclass(frozen=True, slots=True)
-class Part:
-    """A source with its identity and its file."""
-
-    shaped: Shaped
-    identity: Identity
-    head: str
-    digest: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +36,7 @@ class InputRow:
     event_count: int
     used: bool
     note: str = ""
+    of_host: str = ""  # tells files of equal content apart: the modules of two hosts
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +55,16 @@ class Assembly:
     shifts: tuple[int, ...]
     expected: pa.Table
     facts: tuple[Fact, ...]
+    dated: tuple[DatedRecords, ...]
+    cast: Cast
+    rows: Rows
+    ties: Ties
+    baseline: bool = False
+
+    @property
+    def records(self) -> tuple[RecordPart, ...]:
+        """Give the files of records."""
+        return tuple(r.part for r in self.dated)
 
     @property
     def run_id(self) -> int:
@@ -87,12 +92,24 @@ class Assembly:
         """Give the ids of steps."""
         return ids.node_ids(self.key, "Step", ranks, steps)
 
-    def input_id(self, digest: str) -> int:
-        """Give the id of an input, from its content."""
-        return ids.node_id(self.key, "Input", digest)
+    def input_id(self, digest: str, host: str = "") -> int:
+        """Give the id of an input."""
+        return input_id(self.key, digest, host)
+
+    @property
+    def anchored(self) -> bool:
+        """Tell whether the run's zero has a UTC epoch."""
+        return self.line.anchored or any(r.shift_ns is not None for r in self.dated)
 
 
-def run_key(parts: Sequence[Part], manifest: str, *, whole: bool = False) -> str:
+def input_id(key: str, digest: str, host: str = "") -> int:
+    """Give the id of an input, from its content; records of two hosts may be equal."""
+    return ids.node_id(key, "Input", *((digest, host) if host else (digest,)))
+
+
+def run_key(
+    parts: Sequence[Part] | Sequence[RecordPart], manifest: str, *, whole: bool = False
+) -> str:
     """Give a run's key: its manifest's name, else a hash of the contents it was first made of."""
     if manifest:
         return manifest
@@ -110,11 +127,15 @@ def assemble(
     deployment: str,
     engine: str,
     t0_epoch_ns: int | None = None,
+    records: Sequence[DatedRecords] = (),
+    baseline: bool = False,
 ) -> Assembly:
     """Work out all that needs several sources."""
     parts = tuple(sorted(parts, key=lambda p: (p.identity.rank, p.head)))
     sources = [p.shaped for p in parts]
     ranks = [p.identity.rank for p in parts]
+    if t0_epoch_ns is None and not parts:
+        t0_epoch_ns = _first(records)
     line = lay_out(sources, ranks, t0_epoch_ns)
     shifts = renumber(sources, line.timed.members)
     stepped = steps_of(sources, ranks, line, shifts)
@@ -126,6 +147,10 @@ def assemble(
         ]
     )
     facts = facts_of(sources, line, sums, shifts)
+    kept = [r.part for r in records]
+    who = cast(parts, kept)
+    inputs_of = [input_id(key, r.digest, r.host) for r in kept]
+    rows = rows_of(records, who, inputs_of, key, line, parts)
     return Assembly(
         key,
         name,
@@ -139,7 +164,18 @@ def assemble(
         tuple(shifts),
         expected,
         tuple(facts),
+        tuple(records),
+        who,
+        rows,
+        tie(rows.lines, stepped.steps),
+        baseline,
     )
+
+
+def _first(records: Sequence[DatedRecords]) -> int:
+    """Give the earliest time of records; 0 where none has one."""
+    shifted = [(window_of(r.part.records), r.shift_ns) for r in records]
+    return min((w[0] + s for w, s in shifted if w is not None and s is not None), default=0)
 
 
 def _renumbered(sums: pa.Table, shift: int) -> pa.Table:

@@ -8,7 +8,7 @@ import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from hashlib import blake2b
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Final
 
 import msgspec
@@ -19,6 +19,7 @@ from teller.ingest.source import Reader, Remark
 from teller.ingest.walk import Place, unreadable, walk
 
 MANIFEST: Final = "manifest.json"
+BASELINE: Final = "baseline"
 CHUNK: Final = 1 << 20
 MANY: Final = 8  # files of which the same is said are named one by one up to here
 
@@ -32,6 +33,12 @@ class Candidate:
     format: str  # the reader's
     head: str  # hash of the first 64 KiB after decompression
     digest: str  # hash of all bytes
+    modified_ns: int = 0  # when it was last written, where that tells a missing year
+
+    @property
+    def baseline(self) -> bool:
+        """Tell whether its name says that it shows the healthy state."""
+        return any(part.lower().startswith(BASELINE) for part in PurePath(self.name).parts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,7 +156,14 @@ def _look(place: Place) -> "Candidate | Manifest | bytes":
     reader = reader_for(head, place.path)
     if reader is None:
         return head
-    return Candidate(place.path, place.name, reader.FORMAT, _hash(head), _digest(place.path))
+    return Candidate(
+        place.path,
+        place.name,
+        reader.FORMAT,
+        _hash(head),
+        _digest(place.path),
+        place.path.stat().st_mtime_ns,
+    )
 
 
 def _not_ours(place: Place, head: bytes) -> list[Remark]:

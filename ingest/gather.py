@@ -1,39 +1,18 @@
 """From named sources to runs in the archive: new ones, and those that sources join later."""
 
-import re
-import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
-from pathlib import Path
+from dataclasses import dataclass
 
 from teller.graph.archive import Archive, RunEntry
-from teller.ingest import generation, runs, stored
-from teller.ingest.assembly import InputRow, Part, assemble, run_key
-from teller.ingest.discover import Candidate, Found
-from teller.ingest.source import Facts, Remark
-from teller.ingest.stored import Stored, StoredPart
-from teller.ingest.who import RANK_REGEX, Identity
-
-
-@dataclass(frozen=True, slots=True)
-class Fresh:
-    """A source that was read now."""
-
-    candidate: Candidate
-    part: Part
-
-
-@dataclass(frozen=True, slots=True)
-class _Kept:
-    """A source of a run that is in the archive."""
-
-    entry: RunEntry
-    stored: Stored
-    number: int
-
-    @property
-    def part(self) -> StoredPart:
-        return self.stored.parts[self.number]
+from teller.ingest import members, runs, stored
+from teller.ingest.assembly import InputRow
+from teller.ingest.companions import Home, settle
+from teller.ingest.dating import Dated
+from teller.ingest.discover import Found
+from teller.ingest.making import Maker, Planned
+from teller.ingest.members import All, Fresh, FreshRecords, Kept
+from teller.ingest.parts import Part
+from teller.ingest.source import Remark
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,17 +24,9 @@ class Done:
     remarks: tuple[Remark, ...]
 
 
-@dataclass(slots=True)
-class _All:
-    """Everything that runs can be made of, as captures and as what they stand for."""
-
-    captures: list[runs.Capture] = field(default_factory=list)
-    sources: list[Fresh | _Kept] = field(default_factory=list)
-    known: list[runs.Membership] = field(default_factory=list)
-
-
 def commit(
     fresh: Sequence[Fresh],
+    records: Sequence[FreshRecords],
     found: Found,
     remarks: Sequence[Remark],
     archive: Archive,
@@ -63,20 +34,20 @@ def commit(
     digest: str,
 ) -> Done:
     """Make runs of the sources, and commit each run that is new or has changed."""
-    everything = _all(fresh, found, archive, deployment)
-    touched = [m for m in runs.group(everything.captures, everything.known) if m.is_new or m.again]
+    whole = members.everything(fresh, records, found, archive, deployment)
+    plans, dated = _plan(whole, found)
     entries: list[RunEntry] = []
     inputs: list[InputRow] = []
     said = list(remarks)
-    held = {f.candidate.name for f in fresh}
+    held = {f.candidate.name for f in fresh} | {r.candidate.name for r in records}
     unused = [
         InputRow(c.name, c.format, c.digest, None, "", 0, False, "nothing could be used")
         for c in found.candidates
         if c.name not in held
     ]
-    for number, run in enumerate(touched):
-        rows = _inputs(run, everything) + (unused if number == len(touched) - 1 else [])
-        extra = list(_duplicates(run, everything))
+    for number, plan in enumerate(plans):
+        rows = _inputs(plan, whole) + (unused if number == len(plans) - 1 else [])
+        extra = [*_duplicates(plan.run, whole), *_assumed(plan, whole, dated)]
         named = {r.path for r in rows}
         everywhere = held | {r.path for r in unused}
         about = [
@@ -84,11 +55,11 @@ def commit(
             for r in [*remarks, *extra]
             if r.path in named or (number == 0 and r.path not in everywhere)
         ]
-        maker = _Maker(run, everything, found, archive, deployment, digest)
+        maker = Maker(plan, whole, dated, found, archive, deployment, digest)
         entries.append(maker.make(rows, about))
         inputs += rows
         said += extra
-    return Done(tuple(entries), tuple(inputs if touched else unused), tuple(dict.fromkeys(said)))
+    return Done(tuple(entries), tuple(inputs if plans else unused), tuple(dict.fromkeys(said)))
 
 
 def holding(found: Found, archive: Archive, deployment: str) -> tuple[RunEntry, ...]:
@@ -105,80 +76,45 @@ def holding(found: Found, archive: Archive, deployment: str) -> tuple[RunEntry, 
     return tuple({e.run_id: e for d in sorted(wanted) for e in runs_of[d]}.values())
 
 
-def _all(fresh: Sequence[Fresh], found: Found, archive: Archive, deployment: str) -> _All:
-    everything = _All()
-    new = [
-        _capture(
-            f.part,
-            f.part.shaped.facts,
-            f.part.identity,
-            next((m.run for m in found.manifests if m.names(f.candidate.name)), ""),
-        )
-        for f in fresh
-    ]
-    for entry in archive.runs():
-        kept = stored.load(archive, entry)
-        if kept is None or (entry.deployment != deployment and not kept.manifest):
-            continue
-        old = [_capture(p, p.facts, p.identity, kept.manifest) for p in kept.parts]
-        if any(_near(a, b) for a in old for b in new):
-            at = range(len(everything.captures), len(everything.captures) + len(old))
-            everything.captures += old
-            everything.sources += [_Kept(entry, kept, n) for n in range(len(old))]
-            everything.known.append(runs.Membership(kept.key, list(at), known=frozenset(at)))
-    everything.captures += new
-    everything.sources += fresh
-    return everything
+def _plan(whole: All, found: Found) -> tuple[list[Planned], list[Dated]]:
+    """Say which runs there are to be, of those with something new or asked for again."""
+    grouped = runs.group(whole.captures, whole.known) if whole.captures else []
+    made, dated = members.companions(whole, found)
+    homes = settle(made, members.homes(whole, grouped, made))
+    asked = {c.digest for c in found.candidates}
+    plans = []
+    for number, home in enumerate(homes):
+        run = grouped[number] if number < len(grouped) else runs.Membership()
+        before = _before(run, home, whole)
+        again = bool(run.again) or any(d in asked for d in home.known.values())
+        if run.is_new or home.is_new or again:
+            plans.append(Planned(run, home, before))
+    return plans, dated
 
 
-def _near(one: runs.Capture, other: runs.Capture) -> bool:
-    """Tell whether two captures could be of one run at all."""
-    if one.head == other.head or (one.manifest and one.manifest == other.manifest):
-        return True
-    apart = max(one.first_ns, other.first_ns) - min(one.last_ns, other.last_ns)
-    return one.anchored and other.anchored and apart <= runs.FIT_WITHIN_NS
+def _before(run: runs.Membership, home: Home, whole: All) -> Kept | members.KeptRecords | None:
+    """Give a source by which the run was known before."""
+    known = [whole.sources[i] for i in sorted(run.known)]
+    kept = [whole.records[i] for i in sorted(home.known)]
+    return next((s for s in (*known, *kept) if not isinstance(s, (Fresh, FreshRecords))), None)
 
 
-def _capture(part: Part | StoredPart, facts: Facts, who: Identity, manifest: str) -> runs.Capture:
-    one = part.shaped if isinstance(part, Part) else part
-    epoch = facts.epoch_ns
-    groups = frozenset(g.comm or f"{g.name}{g.ranks}" for g in facts.groups if len(g.ranks) > 1)
-    return runs.Capture(
-        rank=who.rank,
-        first_ns=one.first_ns + (epoch or 0),
-        last_ns=one.last_ns + (epoch or 0),
-        anchored=epoch is not None,
-        digest=part.digest,
-        order=(part.head, part.digest, facts.pid or 0),
-        world_size=facts.world_size,
-        groups=groups,
-        manifest=manifest,
-        weight=one.span_count,
-        head=part.head,
-        alike=re.sub(r"\d+", "#", facts.path),
-        told=who.rank_source == RANK_REGEX,
-    )
-
-
-def _name(source: Fresh | _Kept) -> str:
-    return source.candidate.name if isinstance(source, Fresh) else source.part.facts.path
-
-
-def _inputs(run: runs.Membership, everything: _All) -> list[InputRow]:
+def _inputs(plan: Planned, whole: All) -> list[InputRow]:
+    run = plan.run
     twin = {
         out: kept
         for out, kept in run.duplicates
-        if not _replaced(everything.sources[out], everything.sources[kept])
+        if not _replaced(whole.sources[out], whole.sources[kept])
     }
     rows = []
     for i in dict.fromkeys([*run.captures, *twin]):
-        source = everything.sources[i]
+        source = whole.sources[i]
         part = source.part
         facts = part.shaped.facts if isinstance(part, Part) else part.facts
-        note = f"the same capture as {_name(everything.sources[twin[i]])}" if i in twin else ""
+        note = f"the same capture as {members.name_of(whole.sources[twin[i]])}" if i in twin else ""
         rows.append(
             InputRow(
-                _name(source),
+                members.name_of(source),
                 facts.format,
                 part.digest,
                 part.identity.rank,
@@ -188,24 +124,44 @@ def _inputs(run: runs.Membership, everything: _All) -> list[InputRow]:
                 note,
             )
         )
-    return rows
+    return rows + [_record_input(i, whole) for i in plan.home.records]
 
 
-def _replaced(out: Fresh | _Kept, kept: Fresh | _Kept) -> bool:
+def _record_input(i: int, whole: All) -> InputRow:
+    source = whole.records[i]
+    about = stored.about(source.part) if isinstance(source, FreshRecords) else source.part
+    facts = about.facts
+    return InputRow(
+        facts.path, facts.format, about.digest, facts.rank, about.host, facts.event_count, True,
+        of_host=about.host,
+    )  # fmt: skip
+
+
+def _assumed(plan: Planned, whole: All, dated: Sequence[Dated]) -> Iterator[Remark]:
+    """Say which year, zone or day was assumed where a file does not tell it."""
+    for i in plan.home.records:
+        if dated[i].said:
+            row = _record_input(i, whole)
+            remedy = "nothing to do if that is right; else log with the year and zone"
+            yield Remark(row.path, "times", dated[i].said, remedy)
+
+
+def _replaced(out: Fresh | Kept, kept: Fresh | Kept) -> bool:
     """Tell whether a file took the place of another of its name."""
-    return isinstance(out, _Kept) and isinstance(kept, Fresh) and _name(out) == _name(kept)
+    same_name = members.name_of(out) == members.name_of(kept)
+    return isinstance(out, Kept) and isinstance(kept, Fresh) and same_name
 
 
-def _duplicates(run: runs.Membership, everything: _All) -> Iterator[Remark]:
+def _duplicates(run: runs.Membership, whole: All) -> Iterator[Remark]:
     instead = dict(run.duplicates)
     for out, kept in run.duplicates:
-        if _replaced(everything.sources[out], everything.sources[kept]):
+        if _replaced(whole.sources[out], whole.sources[kept]):
             continue
         while kept in instead and instead[kept] != out:  # it gave way to another in its turn
             kept = instead[kept]
-        rank = everything.captures[out].rank
-        names = _name(everything.sources[out]), _name(everything.sources[kept])
-        if everything.captures[out].digest == everything.captures[kept].digest:
+        rank = whole.captures[out].rank
+        names = members.name_of(whole.sources[out]), members.name_of(whole.sources[kept])
+        if whole.captures[out].digest == whole.captures[kept].digest:
             yield Remark(
                 names[0],
                 f"rank {rank}",
@@ -213,7 +169,7 @@ def _duplicates(run: runs.Membership, everything: _All) -> Iterator[Remark]:
                 "if it should be another rank, it was overwritten: copy that rank's file again",
             )
             continue
-        spans = everything.captures[kept].weight, everything.captures[out].weight
+        spans = whole.captures[kept].weight, whole.captures[out].weight
         yield Remark(
             names[0],
             f"rank {rank}",
@@ -221,80 +177,3 @@ def _duplicates(run: runs.Membership, everything: _All) -> Iterator[Remark]:
             f"({spans[0]} spans), this file is not ({spans[1]} spans)",
             "if it is another rank, say which: --rank-regex 'rank(?P<rank>[0-9]+)'",
         )
-
-
-@dataclass(frozen=True, slots=True)
-class _Maker:
-    """Makes one run."""
-
-    run: runs.Membership
-    everything: _All
-    found: Found
-    archive: Archive
-    deployment: str
-    digest: str
-
-    def make(self, rows: list[InputRow], remarks: list[Remark]) -> RunEntry:
-        """Commit the run, unless nothing of it is new."""
-        before = next(
-            (s for i in self.run.known if isinstance(s := self.everything.sources[i], _Kept)), None
-        )
-        if before is not None and not self.run.is_new:
-            return before.entry
-        staged = self.archive.stage()
-        parts = [self._part(i, staged) for i in self.run.captures]
-        manifest = next((m for m in self.found.manifests if m.run == self.run.key), None)
-        named = manifest.run if manifest else before.stored.manifest if before else ""
-        key = before.stored.key if before else self._key(parts)
-        engine = f"{manifest.engine.name} {manifest.engine.version}".strip() if manifest else ""
-        old_rows, old = self._before(before, rows)
-        assembly = assemble(
-            parts,
-            [*rows, *old_rows],
-            list(dict.fromkeys([*old, *remarks])),
-            key=key,
-            name=before.entry.name if before else named or key[:8],
-            deployment=(manifest.deployment if manifest else "") or self.deployment,
-            engine=engine,
-            t0_epoch_ns=before.stored.t0_epoch_ns if before else None,
-        )
-        generation.write(assembly, named, staged)
-        entry = RunEntry(
-            run_id=assembly.run_id,
-            key=key,
-            name=assembly.name,
-            deployment=assembly.deployment,
-            generation="",
-            created_epoch_ns=before.entry.created_epoch_ns if before else time.time_ns(),
-            inputs_digest=self.digest,
-        )
-        return self.archive.commit(entry, staged)
-
-    def _key(self, parts: list[Part]) -> str:
-        """Give a key that no other run has: two windows may begin with the same large header."""
-        key = run_key(parts, self.run.key)
-        taken = any(e.key == key for e in self.archive.runs()) and not self.run.key
-        return run_key(parts, "", whole=True) if taken else key
-
-    def _before(
-        self, before: _Kept | None, rows: list[InputRow]
-    ) -> tuple[list[InputRow], tuple[Remark, ...]]:
-        """Give the unused inputs and the remarks that the run had before."""
-        if before is None:
-            return [], ()
-        digests = {r.digest for r in rows}
-        kept = before.stored
-        # a file of that name was read again: what was wrong with the old one is gone with it
-        anew = {r.path for r in rows} - {r.path for r in kept.inputs if r.digest in digests}
-        unused = [r for r in kept.inputs if r.digest not in digests and not r.used]
-        return (
-            [r for r in unused if r.path not in anew],
-            tuple(r for r in kept.remarks if r.path not in anew),
-        )
-
-    def _part(self, i: int, staged: Path) -> Part:
-        source = self.everything.sources[i]
-        if isinstance(source, Fresh):
-            return source.part
-        copy = staged / f"kept-{i}.parquet"
-        return stored.part_of(self.archive, source.entry, source.stored, source.number, copy)

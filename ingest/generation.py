@@ -5,10 +5,20 @@ from dataclasses import replace
 from pathlib import Path
 
 import msgspec
+import pyarrow as pa
 import pyarrow.parquet as pq
 
 from teller.graph import project
-from teller.ingest import nodes, quality, stored, traffic
+from teller.ingest import (
+    nodes,
+    quality,
+    record_groups,
+    record_nodes,
+    record_paths,
+    record_requests,
+    stored,
+    traffic,
+)
 from teller.ingest.assembly import Assembly
 
 
@@ -40,5 +50,16 @@ def write(run: Assembly, manifest: str, folder: Path) -> None:
     pq.write_table(run.line.timed.members, folder / project.MEMBERS, compression="lz4")
     stored.save(run, manifest, [s.file for s in sources], folder)
     told = replace(run, remarks=(*run.remarks, *quality.remarks(run)))
-    for name, table in (nodes.tables(told) | traffic.tables(run)).items():
+    for name, table in _tables(told).items():
         pq.write_table(table, folder / project.TABLES / f"{name}.parquet", compression="lz4")
+
+
+def _tables(run: Assembly) -> dict[str, pa.Table]:
+    """Give all small tables: those of captures, and what records add to each."""
+    made = nodes.tables(run) | traffic.tables(run)
+    made |= record_groups.group_tables(run, made)
+    made |= record_groups.collective_tables(run, made)
+    made |= record_paths.tables(run, made)
+    for name, table in (record_nodes.tables(run) | record_requests.tables(run)).items():
+        made[name] = pa.concat_tables([made[name], table]) if name in made else table
+    return made

@@ -1,26 +1,28 @@
 """The small tables of a run's graph: every label and relation that is not one row a span."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from teller.graph import ids, schema
+from teller.ingest import places
 from teller.ingest.assembly import Assembly, InputRow
+from teller.ingest.records import window_of
 from teller.ingest.rows import from_dicts, node_rows, relation_rows
 
 Tables = dict[str, pa.Table]
 Row = dict[str, Any]
-Ends = list[tuple[int, int]]
 
 
 def tables(run: Assembly) -> Tables:
     """Give all small tables by name: `Label`, or `TYPE.Src.Dst`."""
     made: Tables = {}
     made |= _run_and_inputs(run)
-    made |= _places(run)
+    made |= places.tables(run)
     made |= _steps(run)
     made |= _samples(run)
     return made
@@ -29,12 +31,13 @@ def tables(run: Assembly) -> Tables:
 def _run_and_inputs(run: Assembly) -> Tables:
     inputs = [
         {
-            "id": run.input_id(i.digest), "path": i.path, "format": i.format, "rank": i.rank,
-            "host": i.host, "event_count": i.event_count, "used": i.used, "note": i.note,
+            "id": run.input_id(i.digest, i.of_host), "path": i.path, "format": i.format,
+            "rank": i.rank, "host": i.host, "event_count": i.event_count, "used": i.used,
+            "note": i.note,
         }
         for i in _once(run)
     ]  # fmt: skip
-    of_path = {i.path: run.input_id(i.digest) for i in run.inputs}
+    of_path = {i.path: run.input_id(i.digest, i.of_host) for i in run.inputs}
     remarks = [
         {
             "id": ids.node_id(run.key, "Remark", r.path, r.place, r.what), "path": r.path,
@@ -58,26 +61,52 @@ def _run_and_inputs(run: Assembly) -> Tables:
 
 def _run(run: Assembly) -> Row:
     sizes = [p.shaped.facts.world_size or 0 for p in run.parts]
-    pairs = list(zip(run.line.axes, run.parts, strict=True))
+    sizes += [r.records.facts.world_size or 0 for r in run.records]
+    start, end = _window(run)
     return {
         "id": run.run_id,
         "name": run.name,
         "deployment": run.deployment,
-        "t0_epoch_ns": run.line.t0_epoch_ns if run.line.anchored else 0,
-        "start_ns": min(axis.moment(part.shaped.first_ns) for axis, part in pairs),
-        "end_ns": max(axis.moment(part.shaped.last_ns) for axis, part in pairs),
-        "world_size": max([*sizes, len(set(run.ranks.tolist()))]),
-        "engine": run.engine,
-        "baseline": False,
+        "t0_epoch_ns": run.line.t0_epoch_ns if run.anchored else 0,
+        "start_ns": start,
+        "end_ns": end,
+        "world_size": max([*sizes, len({*run.ranks.tolist(), *run.cast.persons})]),
+        "engine": run.engine or _said(run, "engine.name"),
+        "model": _said(run, "engine.model"),
+        "baseline": run.baseline,
     }
+
+
+def _window(run: Assembly) -> tuple[int, int]:
+    """Give the window of the captures; of the records where there are none."""
+    pairs = list(zip(run.line.axes, run.parts, strict=True))
+    if pairs:
+        return (
+            min(axis.moment(part.shaped.first_ns) for axis, part in pairs),
+            max(axis.moment(part.shaped.last_ns) for axis, part in pairs),
+        )
+    times = [
+        (w[0] + r.shift_ns, w[1] + r.shift_ns)
+        for r in run.dated
+        if r.shift_ns is not None and (w := window_of(r.part.records)) is not None
+    ]
+    t0 = run.line.t0_epoch_ns
+    return min((t[0] - t0 for t in times), default=0), max((t[1] - t0 for t in times), default=0)
+
+
+def _said(run: Assembly, name: str) -> str:
+    """Give the first word that samples of a name say, of whichever file."""
+    said = run.rows.samples.filter(pc.equal(run.rows.samples["name"], name))["text"].to_pylist()
+    return min((s for s in said if s), default="")
 
 
 def _once(run: Assembly) -> Iterable[InputRow]:
     """Give each input once: a file with several processes is one input, its events are summed."""
-    merged: dict[str, InputRow] = {}
+    merged: dict[tuple[str, str], InputRow] = {}
     for one in run.inputs:
-        known = merged.get(one.digest)
-        merged[one.digest] = (
+        key = one.digest, one.of_host
+        known = merged.get(key)
+        merged[key] = (
             one
             if known is None
             else replace(
@@ -88,68 +117,6 @@ def _once(run: Assembly) -> Iterable[InputRow]:
             )
         )
     return merged.values()
-
-
-def _places(run: Assembly) -> Tables:
-    """Give ranks, hosts and devices."""
-    hosts = {p.identity.host: ids.node_id(run.key, "Host", p.identity.host) for p in run.parts}
-    rank_ids = run.rank_ids(run.ranks).tolist()
-    on_host = [(r, hosts[p.identity.host]) for r, p in zip(rank_ids, run.parts, strict=True)]
-    devices, uses, has = _devices(run, hosts, rank_ids)
-    pairs = {
-        "HAS_RANK.Run.Rank": (schema.HAS_RANK, [(run.run_id, r) for r in rank_ids]),
-        "ON_HOST.Rank.Host": (schema.ON_HOST, on_host),
-        "HAS_DEVICE.Host.Device": (schema.HAS_DEVICE, has),
-        "USES_DEVICE.Rank.Device": (schema.USES_DEVICE, uses),
-    }
-    return {
-        "Rank": from_dicts(schema.RANK_NODE, run.run_id, _ranks(run)),
-        "Host": from_dicts(
-            schema.HOST_NODE, run.run_id, [{"id": i, "name": n} for n, i in hosts.items()]
-        ),
-        "Device": from_dicts(schema.DEVICE, run.run_id, devices),
-    } | {
-        name: relation_rows(rel, [a for a, _ in ends], [b for _, b in ends])
-        for name, (rel, ends) in pairs.items()
-    }
-
-
-def _ranks(run: Assembly) -> list[Row]:
-    return [
-        {
-            "id": ids.rank_id(run.key, part.identity.rank),
-            "rank": part.identity.rank,
-            "host": part.identity.host,
-            "pid": part.shaped.facts.pid,
-            **{k: part.shaped.facts.places.get(k) for k in ("tp", "pp", "dp", "ep")},
-            "clock_offset_ns": axis.clock.offset_ns,
-            "clock_drift_ppm": axis.clock.drift_ppm,
-            "clock_residual_ns": axis.clock.residual_ns,
-            "rank_source": part.identity.rank_source,
-        }
-        for part, axis in zip(run.parts, run.line.axes, strict=True)
-    ]
-
-
-def _devices(
-    run: Assembly, hosts: Mapping[str, int], rank_ids: Sequence[int]
-) -> tuple[list[Row], Ends, Ends]:
-    """Give the devices in use, who uses them, and whose they are."""
-    devices: dict[int, Row] = {}
-    uses, has = [], {}
-    for part, rank_id in zip(run.parts, rank_ids, strict=True):
-        facts, host = part.shaped.facts, part.identity.host
-        if facts.device_index is None:
-            continue
-        name = f"{host}:{facts.device_index}"
-        one = ids.node_id(run.key, "Device", name)
-        uuid = next((g.uuid for g in facts.gpus if g.index == facts.device_index), "")
-        devices[one] = {
-            "id": one, "name": name, "device_index": facts.device_index, "uuid": uuid or None
-        }  # fmt: skip
-        uses.append((rank_id, one))
-        has[one] = hosts[host]
-    return list(devices.values()), uses, [(h, d) for d, h in has.items()]
 
 
 def _steps(run: Assembly) -> Tables:

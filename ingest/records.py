@@ -5,10 +5,11 @@ tells; `ingest.placing` works out the rest over all files of a run. Times are ep
 says; what a file does not tell is null.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final, Literal
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from teller.ingest.source import WORDS, Facts
 
@@ -130,17 +131,23 @@ TABLES: Final = {
     "paths": PATHS,
     "requests": REQUESTS,
 }
+TIME_COLUMNS: Final = {
+    "lines": ("time_ns",),
+    "samples": ("time_ns",),
+    "joins": ("time_ns", "end_ns"),
+    "requests": ("start_ns", "first_token_ns", "end_ns"),
+}
 
 
 @dataclass(frozen=True, slots=True)
 class Learned:
     """Tables of facts; a part of a file's records."""
 
-    samples: pa.Table = SAMPLES.empty_table()
-    members: pa.Table = MEMBERS.empty_table()
-    joins: pa.Table = JOINS.empty_table()
-    paths: pa.Table = PATHS.empty_table()
-    requests: pa.Table = REQUESTS.empty_table()
+    samples: pa.Table = field(default_factory=SAMPLES.empty_table)
+    members: pa.Table = field(default_factory=MEMBERS.empty_table)
+    joins: pa.Table = field(default_factory=JOINS.empty_table)
+    paths: pa.Table = field(default_factory=PATHS.empty_table)
+    requests: pa.Table = field(default_factory=REQUESTS.empty_table)
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,9 +156,26 @@ class Records:
 
     facts: Facts
     clock: ClockKind
-    lines: pa.Table = LINES.empty_table()
-    samples: pa.Table = SAMPLES.empty_table()
-    members: pa.Table = MEMBERS.empty_table()
-    joins: pa.Table = JOINS.empty_table()
-    paths: pa.Table = PATHS.empty_table()
-    requests: pa.Table = REQUESTS.empty_table()
+    lines: pa.Table = field(default_factory=LINES.empty_table)
+    samples: pa.Table = field(default_factory=SAMPLES.empty_table)
+    members: pa.Table = field(default_factory=MEMBERS.empty_table)
+    joins: pa.Table = field(default_factory=JOINS.empty_table)
+    paths: pa.Table = field(default_factory=PATHS.empty_table)
+    requests: pa.Table = field(default_factory=REQUESTS.empty_table)
+
+
+def window_of(records: Records) -> tuple[int, int] | None:
+    """Give the first and last time of a file's records, on its own clock."""
+    times = [
+        getattr(records, table)[column]
+        for table, columns in TIME_COLUMNS.items()
+        for column in columns
+    ]
+    ends = [pc.min_max(t).as_py() for t in times if t.null_count < len(t)]
+    return (min(e["min"] for e in ends), max(e["max"] for e in ends)) if ends else None
+
+
+def comms_of(records: Records) -> set[str]:
+    """Give the communicators that a file names."""
+    tables = (records.members, records.joins, records.paths)
+    return {c for table in tables for c in pc.unique(table["comm"]).to_pylist() if c}

@@ -13,18 +13,20 @@ from typing import Final, Protocol
 
 from teller.graph.archive import Archive, RunEntry
 from teller.ingest import gather
-from teller.ingest.assembly import InputRow, Part
+from teller.ingest.assembly import InputRow
 from teller.ingest.discover import Candidate, Found, discover, reader_named
-from teller.ingest.gather import Fresh
+from teller.ingest.members import Fresh, FreshRecords
+from teller.ingest.parts import Part, RecordPart
 from teller.ingest.plan import compute
 from teller.ingest.plausible import plausible
+from teller.ingest.records import Records
 from teller.ingest.shape import Shaped, shape
 from teller.ingest.source import Reading, Remark
 from teller.ingest.walk import unreadable
-from teller.ingest.who import Told, identify
+from teller.ingest.who import Told, identify, record_hosts
 
 # Raised whenever what ingest derives from the same files changes, so that they are read again.
-INGEST_VERSION: Final = 1
+INGEST_VERSION: Final = 2
 
 
 class Progress(Protocol):
@@ -57,8 +59,9 @@ class Silent:
 class FileResult:
     """What a task leaves of one file."""
 
-    shaped: tuple[Shaped, ...]
-    remarks: tuple[Remark, ...]
+    shaped: tuple[Shaped, ...] = ()
+    remarks: tuple[Remark, ...] = ()
+    records: tuple[Records, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,8 +94,9 @@ def ingest(
     try:
         results = _read_all(found.candidates, staged, progress, scheduler)
         sources, remarks = _collect(found, results, told)
+        records = _records(found, results, told)
         done = gather.commit(
-            sources, found, [*found.remarks, *remarks], archive, deployment, digest
+            sources, records, found, [*found.remarks, *remarks], archive, deployment, digest
         )
         return Ingested(done.runs, done.inputs, done.remarks, found.others)
     finally:
@@ -138,14 +142,14 @@ def read_and_shape(candidate: Candidate, staged: Path, number: int) -> FileResul
     try:
         reading = reader_named(candidate.format).read(candidate.path)
     except OSError as error:
-        return FileResult((), (unreadable(candidate.name, error),))
+        return FileResult(remarks=(unreadable(candidate.name, error),))
     try:
         return _shaped(reading, candidate, staged, number)
     except (ArithmeticError, LookupError, TypeError, ValueError) as error:
         # a defect of ours, met in this file alone: the others are still worth an answer
         what = f"holds what cannot be worked on: {type(error).__name__}: {error}"
         remedy = "the other files are used; please report this line"
-        return FileResult((), (Remark(candidate.name, "", what, remedy),))
+        return FileResult(remarks=(Remark(candidate.name, "", what, remedy),))
 
 
 def _shaped(reading: Reading, candidate: Candidate, staged: Path, number: int) -> FileResult:
@@ -155,13 +159,16 @@ def _shaped(reading: Reading, candidate: Candidate, staged: Path, number: int) -
         said += doubted
         shaped.append(shape(replace(source, facts=facts), staged / f"{number:05d}-{part}.parquet"))
     remarks = tuple(replace(r, path=candidate.name) for r in said)
-    if not shaped and not remarks:
+    records = tuple(
+        replace(r, facts=replace(r.facts, path=candidate.name)) for r in reading.records
+    )
+    if not shaped and not records and not remarks:
         remarks = (
             Remark(
                 candidate.name, "", "holds nothing that can be used", "check how it was recorded"
             ),
         )
-    return FileResult(tuple(shaped), remarks)
+    return FileResult(tuple(shaped), remarks, records)
 
 
 def _collect(
@@ -189,3 +196,15 @@ def _collect(
             )
         )
     return sources, remarks
+
+
+def _records(found: Found, results: Sequence[FileResult], told: Told) -> list[FreshRecords]:
+    """Give the records of all files, in an order that comes from their content alone."""
+    pairs = [(c, r) for c, one in zip(found.candidates, results, strict=True) for r in one.records]
+    pairs.sort(key=lambda p: (p[0].head, p[0].digest, p[0].name))
+    spoken = {s.facts.host for one in results for s in one.shaped} - {""}
+    hosts = record_hosts([r for _, r in pairs], told, found.manifests, spoken)
+    return [
+        FreshRecords(c, RecordPart(r, *host, c.head, c.digest, c.modified_ns, c.baseline))
+        for (c, r), host in zip(pairs, hosts, strict=True)
+    ]

@@ -30,6 +30,7 @@ class Capture:
     alike: str = ""  # its file's name with a sign for each number
     head: str = ""  # of its file: a file that has grown keeps it
     told: bool = False  # the user says which rank it is
+    baseline: bool = False  # its name says that it shows the healthy state
 
 
 @dataclass(slots=True)
@@ -56,6 +57,9 @@ def group(captures: Sequence[Capture], known: Sequence[Membership] = ()) -> list
 
     `known` are runs that are there already; captures join them where they belong.
     """
+    healthy = {i for i, c in enumerate(captures) if c.baseline}
+    if healthy and len(healthy) < len(captures):  # never one run with what they are compared to
+        return _each_apart(captures, known, healthy)
     runs = list(known)
     placed = {i for run in known for i in run.captures}
     order = sorted(
@@ -66,6 +70,31 @@ def group(captures: Sequence[Capture], known: Sequence[Membership] = ()) -> list
         run = _home(i, runs, captures)
         if run is None:
             runs.append(Membership(captures[i].manifest, [i]))
+    return sorted(runs, key=lambda r: min(captures[i].first_ns for i in r.captures))
+
+
+def _each_apart(
+    captures: Sequence[Capture], known: Sequence[Membership], healthy: set[int]
+) -> list[Membership]:
+    """Group the healthy captures and the others each for themselves."""
+    runs: list[Membership] = []
+    for mine in (healthy, set(range(len(captures))) - healthy):
+        order = sorted(mine)
+        place = {i: n for n, i in enumerate(order)}
+        own = [m for m in known if set(m.captures) <= mine]
+        moved = [
+            Membership(
+                m.key, [place[i] for i in m.captures], known=frozenset(place[i] for i in m.known)
+            )
+            for m in own
+        ]
+        for run in group([captures[i] for i in order], moved):
+            run.captures = [order[n] for n in run.captures]
+            run.duplicates = [(order[a], order[b]) for a, b in run.duplicates]
+            run.skewed = [order[n] for n in run.skewed]
+            run.known = frozenset(order[n] for n in run.known)
+            run.again = [order[n] for n in run.again]
+            runs.append(run)
     return sorted(runs, key=lambda r: min(captures[i].first_ns for i in r.captures))
 
 

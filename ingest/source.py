@@ -161,7 +161,8 @@ class Reader(Protocol):
     `looks_like` sees the first 64 KiB after decompression (b"" for a folder) and the path; it is
     cheap and sure: a file that it accepts is read by no other reader. `read` never raises on bad
     content: what can be used is in `sources` and `records`, what was wrong is in `remarks`; with
-    nothing to use it gives neither, and at least one remark. Only an `OSError` of the path itself passes through.
+    nothing to use it gives neither, and at least one remark. Only an `OSError` of the path itself
+    passes through.
     """
 
     FORMAT: str

@@ -1,7 +1,8 @@
 """What ingest keeps of a run beside its graph tables, so that later sources can join it.
 
 `parts.json` holds what is known of each source, its inputs and remarks; `parts/N.TABLE.parquet` the
-small tables that shaping left; the spans stand in `spans/` already.
+small tables that shaping left, and records' tables as `parts/rN.TABLE.parquet`; the spans stand in
+`spans/` already.
 """
 
 from dataclasses import replace
@@ -12,7 +13,9 @@ import msgspec
 import pyarrow.parquet as pq
 
 from teller.graph.archive import Archive, RunEntry
-from teller.ingest.assembly import Assembly, InputRow, Part
+from teller.ingest.assembly import Assembly, InputRow
+from teller.ingest.parts import Part, RecordPart
+from teller.ingest.records import TABLES, ClockKind, Records, comms_of, window_of
 from teller.ingest.shape import Shaped
 from teller.ingest.source import Facts, Remark
 from teller.ingest.who import Identity
@@ -40,6 +43,21 @@ class StoredPart(msgspec.Struct, frozen=True):
     confidence: float
 
 
+class StoredRecords(msgspec.Struct, frozen=True):
+    """A file's records without their tables; `window` is on the file's own clock."""
+
+    facts: Facts
+    clock: ClockKind
+    host: str
+    host_source: str
+    head: str
+    digest: str
+    modified_ns: int
+    baseline: bool
+    window: tuple[int, int] | None
+    comms: tuple[str, ...]
+
+
 class Stored(msgspec.Struct, frozen=True):
     """A run as ingest left it."""
 
@@ -49,6 +67,8 @@ class Stored(msgspec.Struct, frozen=True):
     parts: tuple[StoredPart, ...]
     inputs: tuple[InputRow, ...]
     remarks: tuple[Remark, ...]
+    records: tuple[StoredRecords, ...] = ()
+    baseline: bool = False
 
 
 def save(run: Assembly, manifest: str, files: list[str], folder: Path) -> None:
@@ -77,8 +97,48 @@ def save(run: Assembly, manifest: str, files: list[str], folder: Path) -> None:
                 one.confidence,
             )
         )
-    stored = Stored(run.key, manifest, run.line.t0_epoch_ns, tuple(kept), run.inputs, run.remarks)
+    records = tuple(_save_records(n, one, folder) for n, one in enumerate(run.records))
+    stored = Stored(
+        run.key, manifest, run.line.t0_epoch_ns, tuple(kept), run.inputs, run.remarks, records,
+        run.baseline,
+    )  # fmt: skip
     (folder / FILE).write_bytes(msgspec.json.encode(stored))
+
+
+def _save_records(number: int, part: RecordPart, folder: Path) -> StoredRecords:
+    for name in TABLES:
+        table = getattr(part.records, name)
+        if table.num_rows:
+            pq.write_table(table, _record_file(folder, number, name), compression="zstd")
+    return about(part)
+
+
+def _record_file(folder: Path, number: int, name: str) -> Path:
+    return folder / FOLDER / f"r{number:05d}.{name}.parquet"
+
+
+def about(part: RecordPart) -> StoredRecords:
+    """Give what is known of a file's records beside its tables."""
+    return StoredRecords(
+        part.records.facts, part.records.clock, part.host, part.host_source, part.head,
+        part.digest, part.modified_ns, part.baseline, window_of(part.records),
+        tuple(sorted(comms_of(part.records))),
+    )  # fmt: skip
+
+
+def records_of(archive: Archive, entry: RunEntry, stored: Stored, number: int) -> RecordPart:
+    """Give a file's records with their tables."""
+    folder = archive.folder_of(entry.run_id)
+    kept = stored.records[number]
+    tables = {
+        name: pq.read_table(path, schema=TABLES[name])
+        for name in TABLES
+        if (path := _record_file(folder, number, name)).exists()
+    }
+    return RecordPart(
+        Records(kept.facts, kept.clock, **tables),
+        kept.host, kept.host_source, kept.head, kept.digest, kept.modified_ns, kept.baseline,
+    )  # fmt: skip
 
 
 def load(archive: Archive, entry: RunEntry) -> Stored | None:

@@ -6,20 +6,22 @@ prefix that repeats.
 """
 
 import re
-from collections import Counter
-from collections.abc import Sequence
+from collections import Counter, defaultdict
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import PurePath
 from typing import Final, Protocol
 
 from teller.errors import BadUsage
 from teller.ingest.plausible import MOST_RANKS
+from teller.ingest.records import Records
 from teller.ingest.source import Facts
 
 RANK_IN_NAME: Final = re.compile(
     r"(?:rank|proc|worker|_dump|report)[\[\-_./]?(?P<rank>\d{1,6})(?!\d)", re.IGNORECASE
 )
 HOST_IN_NAME: Final = re.compile(r"^(?P<host>[A-Za-z][A-Za-z0-9-]*[A-Za-z0-9])[_.]")
+HOSTLIKE: Final = re.compile(r"(node|host)[-\d]", re.IGNORECASE)
 UNKNOWN_HOST: Final = "unknown"
 RANK_REGEX: Final = "--rank-regex"
 
@@ -172,5 +174,54 @@ def _prefixes(paths: Sequence[str]) -> dict[str, str]:
     found = {p: h for p, h in found.items() if not RANK_IN_NAME.match(h)}
     count = Counter(found.values())
     several = len(count) > 1 and max(count.values()) > 1
-    hostlike = re.compile(r"(node|host)[-\d]", re.IGNORECASE)
-    return {p: h for p, h in found.items() if (several and count[h] > 1) or hostlike.match(h)}
+    return {p: h for p, h in found.items() if (several and count[h] > 1) or HOSTLIKE.match(h)}
+
+
+def record_hosts(
+    records: Sequence[Records], told: Told, manifests: Sequence[Spoken], known: Collection[str]
+) -> list[tuple[str, str]]:
+    """Give each file of records its host and where that was found; "" where nothing tells it.
+
+    `known` are hosts that other files name: a file-name prefix that is one of them is a host.
+    """
+    names = [r.facts.path for r in records]
+    prefixes = _record_prefixes(names, {*known, *(r.facts.host for r in records)})
+    given = []
+    for one in records:
+        facts = one.facts
+        said = next((h for m in manifests if (h := m.host_of(facts.path))), "")
+        if found := told.host_of(facts.path):
+            given.append((found, "--host-regex"))
+        elif said:
+            given.append((said, "manifest"))
+        elif facts.host:
+            given.append((facts.host, facts.host_source or "lines"))
+        else:
+            prefix = prefixes.get(facts.path, "")
+            given.append((prefix, "file name" if prefix else ""))
+    return given
+
+
+def _record_prefixes(paths: Sequence[str], known: Collection[str]) -> dict[str, str]:
+    """Give the prefix of a file's name, or its folder, as host, where that is what it is.
+
+    It looks like a host, or another file names it, or several prefixes stand before the same
+    several endings (gpu01.log, gpu01.gids.txt, gpu02.log, gpu02.gids.txt).
+    """
+    found, endings = {}, defaultdict[str, set[str]](set)
+    for path in set(paths):
+        name = PurePath(path).name
+        folder = PurePath(path).parent.name
+        if folder in known or HOSTLIKE.match(folder):
+            found[path] = folder
+        elif match := HOST_IN_NAME.match(name):
+            found[path] = match["host"]
+            endings[match["host"]].add(name[match.end() :])
+    alike = Counter(frozenset(e) for e in endings.values())
+    return {
+        path: host
+        for path, host in found.items()
+        if host in known
+        or HOSTLIKE.match(host)
+        or (len(e := frozenset(endings[host])) > 1 and alike[e] > 1)
+    }

@@ -1,7 +1,7 @@
 CREATE NODE TABLE Run(id INT64, run_id INT64, kind STRING, name STRING, deployment STRING, t0_epoch_ns INT64, start_ns INT64, end_ns INT64, world_size INT64, engine STRING, model STRING, baseline BOOL, PRIMARY KEY(id));
 CREATE NODE TABLE Input(id INT64, run_id INT64, kind STRING, path STRING, format STRING, rank INT64, host STRING, event_count INT64, used BOOL, note STRING, PRIMARY KEY(id));
 CREATE NODE TABLE Remark(id INT64, run_id INT64, kind STRING, path STRING, place STRING, text STRING, remedy STRING, PRIMARY KEY(id));
-CREATE NODE TABLE Sample(id INT64, run_id INT64, kind STRING, name STRING, value DOUBLE, text STRING, time_ns INT64, rank INT64, host STRING, device_index INT64, input_id INT64, line INT64, PRIMARY KEY(id));
+CREATE NODE TABLE Sample(id INT64, run_id INT64, kind STRING, name STRING, value DOUBLE, text STRING, time_ns INT64, rank INT64, host STRING, device_index INT64, process STRING, input_id INT64, line INT64, PRIMARY KEY(id));
 CREATE NODE TABLE Host(id INT64, run_id INT64, kind STRING, name STRING, PRIMARY KEY(id));
 CREATE NODE TABLE Device(id INT64, run_id INT64, kind STRING, name STRING, device_index INT64, uuid STRING, PRIMARY KEY(id));
 CREATE NODE TABLE Link(id INT64, run_id INT64, kind STRING, name STRING, src_host STRING, dst_host STRING, transport STRING, PRIMARY KEY(id));
@@ -12,7 +12,7 @@ CREATE NODE TABLE Span(id INT64, run_id INT64, kind STRING, rank INT64, step_ind
 CREATE NODE TABLE Collective(id INT64, run_id INT64, kind STRING, op STRING, seq INT64, size_bytes INT64, dtype STRING, algo STRING, proto STRING, ranks_seen INT64, start_ns INT64, end_ns INT64, skew_ns INT64, pure_ns INT64, last_rank INT64, matched_by STRING, PRIMARY KEY(id));
 CREATE NODE TABLE ProcessGroup(id INT64, run_id INT64, kind STRING, name STRING, comm STRING, world_size INT64, parallelism STRING, PRIMARY KEY(id));
 CREATE NODE TABLE Request(id INT64, run_id INT64, kind STRING, name STRING, start_ns INT64, first_token_ns INT64, end_ns INT64, prompt_tokens INT64, output_tokens INT64, ttft_ns INT64, itl_p50_ns INT64, queue_ns INT64, preemptions INT64, status STRING, PRIMARY KEY(id));
-CREATE NODE TABLE LogLine(id INT64, run_id INT64, kind STRING, rank INT64, host STRING, time_ns INT64, level STRING, text STRING, params STRING, tied_by STRING, confidence DOUBLE, input_id INT64, line INT64, PRIMARY KEY(id));
+CREATE NODE TABLE LogLine(id INT64, run_id INT64, kind STRING, rank INT64, host STRING, process STRING, time_ns INT64, level STRING, origin STRING, text STRING, params STRING, step_index INT64, request STRING, placed_by STRING, tied_by STRING, confidence DOUBLE, input_id INT64, line INT64, PRIMARY KEY(id));
 CREATE NODE TABLE LogTemplate(id INT64, run_id INT64, kind STRING, text STRING, PRIMARY KEY(id));
 CREATE NODE TABLE Operator(id INT64, run_id INT64, kind STRING, name STRING, family STRING, layer STRING, PRIMARY KEY(id));
 CREATE NODE TABLE Fragment(id INT64, run_id INT64, kind STRING, name STRING, size INT64, PRIMARY KEY(id));
@@ -34,8 +34,8 @@ CREATE REL TABLE NEXT(FROM Span TO Span, gap_ns INT64);
 CREATE REL TABLE WAITED_FOR(FROM Span TO Span);
 CREATE REL TABLE IN_COLLECTIVE(FROM Span TO Collective, arrival_ns INT64, host_arrival_ns INT64, wait_ns INT64, pure_ns INT64, arrival_order INT64);
 CREATE REL TABLE IN_GROUP(FROM Collective TO ProcessGroup);
-CREATE REL TABLE JOINED(FROM Rank TO Collective, seq INT64, op STRING, size_bytes INT64, dtype STRING, arrival_ns INT64, state STRING);
-CREATE REL TABLE MEMBER_OF(FROM Rank TO ProcessGroup, group_rank INT64, last_enqueued INT64, last_started INT64, last_completed INT64);
+CREATE REL TABLE JOINED(FROM Rank TO Collective, seq INT64, op STRING, size_bytes INT64, dtype STRING, arrival_ns INT64, state STRING, shape STRING, input_id INT64, line INT64);
+CREATE REL TABLE MEMBER_OF(FROM Rank TO ProcessGroup, group_rank INT64, last_enqueued INT64, last_started INT64, last_completed INT64, input_id INT64, line INT64);
 CREATE REL TABLE TALKED_TO(FROM Rank TO Rank, group_name STRING, op STRING, count INT64, size_bytes INT64, pure_p50_ns INT64, pure_p99_ns INT64, transport STRING);
 CREATE REL TABLE ABOUT(FROM Sample TO Rank, FROM Sample TO Host, FROM Sample TO Device, FROM Sample TO Link);
 CREATE REL TABLE DURING(FROM LogLine TO Step);

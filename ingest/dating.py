@@ -1,0 +1,134 @@
+"""Which moment a log means: the missing year, zone or day, found by what lies beside it.
+
+Civil times without a zone are read as UTC and moved by whole quarters of an hour where only that
+brings them to the other sources of their run; what was assumed is said.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Final
+
+from teller.ingest.records import YEARLESS, ClockKind
+
+SECOND: Final = 1_000_000_000
+HOUR: Final = 3600 * SECOND
+DAY: Final = 24 * HOUR
+ZONES: Final = sorted((q * HOUR // 4 for q in range(-14 * 4, 12 * 4 + 1)), key=abs)
+NEAR: Final = 2 * 60 * SECOND  # clocks of hosts differ, and a line may come late
+Window = tuple[int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Timed:
+    """What is known of one source's times; `window` is None where it has none."""
+
+    clock: ClockKind
+    window: Window | None
+    modified_ns: int = 0  # when the file was last written
+    day_unknown: bool = False  # times of day only, on 2000-01-01
+
+
+@dataclass(frozen=True, slots=True)
+class Dated:
+    """What to add to reach UTC; None where nothing can: `said` is the assumption, in words."""
+
+    shift_ns: int | None
+    said: str = ""
+
+
+def date(sources: Sequence[Timed], anchors: Sequence[Window]) -> list[Dated]:
+    """Date all sources; `anchors` are the UTC windows of traces."""
+    known = [*anchors, *(s.window for s in sources if s.window and s.clock == "utc")]
+    dated: list[Dated | None] = [None] * len(sources)
+    # What tells more helps to date what tells less: first those that lack only the zone.
+    for kind in ("utc", "local", "yearless", "boot", "none"):
+        for i, one in enumerate(sources):
+            if one.clock == kind:
+                dated[i] = found = _date(one, known)
+                if kind == "local" and one.window and found.shift_ns is not None:
+                    known.append(_moved(one.window, found.shift_ns))
+    return [d if d is not None else Dated(None) for d in dated]
+
+
+def _date(one: Timed, known: Sequence[Window]) -> Dated:
+    if one.window is None or one.clock in ("boot", "none"):
+        return Dated(None)
+    if one.clock == "utc":
+        return Dated(0)
+    if one.day_unknown:
+        return _of_day(one.window, known, one.modified_ns)
+    if one.clock == "yearless":
+        return _of_year(one.window, known, one.modified_ns)
+    zone = _zone(one.window, known)
+    return Dated(zone, _zone_said(zone, bool(known)))
+
+
+def _of_year(window: Window, known: Sequence[Window], modified_ns: int) -> Dated:
+    """Take the year that brings it nearest to the others, else that of the file's last change."""
+    beside = known or [(modified_ns, modified_ns)]
+    years = {_year(t) + d for w in beside for t in w for d in (-1, 0, 1)}
+    shift = min(
+        (_years(window[0], year - YEARLESS) for year in sorted(years)),
+        key=lambda s: min(_apart(_moved(window, s), w) for w in beside),
+    )
+    zone = _zone(_moved(window, shift), known)
+    said = f"the year, which the lines do not give, is taken as {_year(window[0] + shift)}"
+    source = "by the other sources" if known else "from the file's date"
+    return Dated(shift + zone, f"{said} ({source}); {_zone_said(zone, bool(known))}")
+
+
+def _of_day(window: Window, known: Sequence[Window], modified_ns: int) -> Dated:
+    beside = known or [(modified_ns, modified_ns)]
+    days = {(t - window[0]) // DAY + d for w in beside for t in w for d in (-1, 0, 1)}
+    shift = min(
+        (day * DAY for day in sorted(days)),
+        key=lambda s: min(_apart(_moved(window, s), w) for w in beside),
+    )
+    zone = _zone(_moved(window, shift), known)
+    day = datetime.fromtimestamp((window[0] + shift) / SECOND, UTC).date()
+    return Dated(shift + zone, f"the day, which it does not give, is taken as {day}")
+
+
+def _zone(window: Window, known: Sequence[Window]) -> int:
+    """Give the smallest zone that brings a window onto another; 0 where none does."""
+    for zone in ZONES:
+        if any(_apart(_moved(window, zone), w) <= NEAR for w in known):
+            return zone
+    return 0
+
+
+def _zone_said(zone: int, compared: bool) -> str:
+    if zone:
+        sign = "-" if zone > 0 else "+"
+        hours, minutes = divmod(abs(zone) // (60 * SECOND), 60)
+        return f"its times fit the other sources in the zone UTC{sign}{hours:02d}:{minutes:02d}"
+    return "its times are taken as UTC" + ("" if compared else ", with nothing to compare them to")
+
+
+def _moved(window: Window, shift: int) -> Window:
+    return window[0] + shift, window[1] + shift
+
+
+def _apart(one: Window, other: Window) -> int:
+    return max(one[0], other[0]) - min(one[1], other[1])
+
+
+def _year(epoch_ns: int) -> int:
+    return (datetime(1970, 1, 1, tzinfo=UTC) + timedelta(seconds=epoch_ns // SECOND)).year
+
+
+def _years(at_ns: int, more: int) -> int:
+    """Give the ns from a date to the same date some years on; 29 February stands for itself."""
+    then = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(seconds=at_ns // SECOND)
+    later = datetime(then.year + more, 1, 1, tzinfo=UTC)
+    start = datetime(then.year, 1, 1, tzinfo=UTC)
+    passed = then - start
+    leap = _is_leap(then.year), _is_leap(then.year + more)
+    if then.month > 2 and leap[0] != leap[1]:
+        passed += timedelta(days=1 if leap[1] else -1)
+    return int((later + passed - then).total_seconds()) * SECOND
+
+
+def _is_leap(year: int) -> bool:
+    return year % 4 == 0 and (year % 100 != 0 or year % 400 == 0)
