@@ -23,9 +23,31 @@ def diagnosis(graph: Store, run_id: int) -> Diagnosis:
     findings = judgement.ordered(Finding.from_json(json.loads(one)) for one in said if one)
     run = summary(graph, run_id)
     return Diagnosis(
-        judgement.verdict(findings, answered=run.steps > 0), (run,), findings,
+        judgement.verdict(findings, answered=answered(graph, run_id)), (run,), findings,
         quality(graph, run_id), inputs(graph, run_id),
     )  # fmt: skip
+
+
+def answered(graph: Store, run_id: int) -> bool:
+    """Tell whether the run holds what a healthy state would show in: steps, or an engine's record.
+
+    Whoever counts requests, iterations or collectives would count a fault as well.
+    """
+    return any(
+        graph.query(text.replace("$run", str(run_id))).num_rows
+        for text in (_STEPS, _COUNTED, _KEPT)
+    )
+
+
+_STEPS = "MATCH (t:Step) WHERE t.run_id = $run RETURN t.id AS id LIMIT 1"
+_COUNTED = (
+    "MATCH (q:Sample) WHERE q.run_id = $run AND "
+    "q.name IN ['engine.running', 'engine.batch_size', 'step.host_ns'] RETURN q.id AS id LIMIT 1"
+)
+_KEPT = (
+    "MATCH (r:Rank)-[j:JOINED]->(c:Collective) WHERE r.run_id = $run AND j.state IS NOT NULL "
+    "RETURN c.id AS id LIMIT 1"
+)
 
 
 def quality(graph: Store, run_id: int) -> tuple[Quality, ...]:

@@ -10,7 +10,7 @@ from teller.graph.classes import class_named
 from teller.graph.finding import SEVERITIES, Cost, Culprit, Evidence, Finding, Severity
 from teller.models import episodes
 from teller.models.case import Case, Row
-from teller.models.rule import RULESET, EpisodeQuery, Rule, Shown
+from teller.models.rule import RULESET, EpisodeQuery, Rule, Shown, Usual
 from teller.models.wording import say
 
 PLACE_MASK: Final = (1 << ids.PLACE_BITS) - 1
@@ -51,8 +51,19 @@ def _rows(rule: Rule, case: Case) -> Iterator[tuple[Row, episodes.Episode | None
         for known, episode in case.episodes:
             for row in case.rows(rule.find, dict(rule.thresholds) | known):
                 yield known | row, episode
+    elif rule.usual is not None:
+        for usual in _usual(rule.usual, rule, case):
+            for row in case.rows(rule.find, dict(rule.thresholds) | usual):
+                yield usual | row, None
     else:
         yield from ((row, None) for row in case.rows(rule.find, rule.thresholds))
+
+
+def _usual(asked: Usual, rule: Rule, case: Case) -> Iterator[Row]:
+    """Give what the healthy run says, each column as `usual_COLUMN`."""
+    if case.baseline is not None:
+        for row in Case(case.store, case.baseline).rows(asked.cypher, rule.thresholds):
+            yield {f"usual_{name}": value for name, value in row.items()}
 
 
 def _compared(rule: Rule, case: Case) -> list[Row]:
@@ -188,8 +199,15 @@ def _whole(time: float | None) -> int | None:
 
 
 def _cost(one: Candidate, case: Case) -> Cost:
-    """Cost is the episode's excess, as a share of its own time, or of the run where it is short."""
+    """Cost is the episode's excess, as a share of its own time, or of the run where it is short.
+
+    A rule that knows the share otherwise (requests, throughput) gives it as `cost_share`.
+    """
     excess = int(one.row.get("excess_ns") or 0)
+    told = one.row.get("cost_share")
+    if told is not None:
+        share = round(min(max(float(told), 0.0), 1.0), 4)
+        return Cost(excess, share, round(excess * len(case.ranks) / 1e9, 6))
     if not excess:
         return Cost()
     total = sum(i["dur_ns"] for i in case.iterations.values())
@@ -210,7 +228,7 @@ def _severity(rule: Rule, row: Row, cost: Cost, sure: float) -> Severity:
         return given
     if rule.severity:
         return rule.severity
-    if row.get("excess_ns") is None:
+    if row.get("excess_ns") is None and row.get("cost_share") is None:
         return "medium" if sure >= 0.5 else "low"  # its cost is not visible
     by_cost: Severity = next((s for share, s in SHARES if cost.share >= share), "info")
     return "low" if sure < 0.5 and by_cost != "info" else by_cost
@@ -224,7 +242,8 @@ def _culprit(rule: Rule, row: Row) -> Culprit:
         wanted = int if column == "rank" else str
         if strange := [v for v in values if not isinstance(v, wanted)]:
             raise BadUsage(f"its column {column!r} gives {strange[0]!r}, which names none")
-    if not listed and not rule.components:
+    parts = tuple(dict.fromkeys([*rule.components, *listed.get("component", [])]))
+    if not listed and not parts:
         return Culprit("none")
     return Culprit(
         kind,
@@ -237,7 +256,8 @@ def _culprit(rule: Rule, row: Row) -> Culprit:
             for a, b in zip(listed.get("src_host", []), listed.get("dst_host", []), strict=True)
         ),
         operators=tuple(listed.get("operator", [])),
-        components=rule.components,
+        components=parts,
+        requests=tuple(listed.get("request", [])),
     )
 
 

@@ -1,7 +1,8 @@
 """Rules as data: one TOML file each, found by name; users add their own from a folder.
 
 A rule *finds* candidates by Cypher, one row each, for the run or for each stretch in which a rank
-was slower than its peers (`each = "episode"`), or by comparing with a healthy run; an *episode*
+was slower than its peers (`each = "episode"`), or by comparing with a healthy run (`compare`, or
+`usual` with `find`); an *episode*
 query may give the candidate's excess step by step; *evidence* and *against* queries give what shows
 it and what speaks against it.
 Every query gets `$run`, the thresholds and the columns of the candidate's row as parameters.
@@ -23,10 +24,16 @@ RULESET: Final = "rules"
 
 
 class Shown(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A query whose rows are evidence: `id` and, for spans and lines, `input_id`; then figures."""
+    """A query whose rows are evidence: `id`, where it was read, and then figures.
+
+    Where: `input_id` and, for what has lines, `line`; or `path`; or `rank`, whose file it then is.
+    """
 
     role: str
-    kind: Literal["Span", "Collective", "Step", "LogLine", "Rank", "Sample", "Remark", "Input"]
+    kind: Literal[
+        "Span", "Collective", "Step", "LogLine", "Rank", "Sample", "Remark", "Input", "Request",
+        "ProcessGroup",
+    ]  # fmt: skip
     cypher: str
     text: str
     limit: int = 3
@@ -67,6 +74,12 @@ class Compare(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     dominance: float = 0.5
 
 
+class Usual(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Asked of the baseline: each of its rows asks `find` anew, with `$usual_COLUMN`."""
+
+    cypher: str
+
+
 class Rule(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename={"klass": "class"}):
     """One rule."""
 
@@ -80,8 +93,9 @@ class Rule(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename={"kla
     find: str = ""
     each: Literal["run", "episode"] = "run"  # `find` is asked once, or for each slow stretch
     compare: Compare | None = None  # instead of `find`: silent where there is no baseline
+    usual: Usual | None = None  # beside `find`: silent where there is no baseline
     culprit: tuple[str, ...] = ()  # columns of the row that are the culprit: rank, operator, …
-    components: tuple[str, ...] = ()
+    components: tuple[str, ...] = ()  # of the engine; a column `component` names others
     severity: Literal["", "critical", "high", "medium", "low", "info"] = ""
     thresholds: Mapping[str, float | int] = {}
     unless: tuple[str, ...] = ()  # silent where one of these rules blames the same rank

@@ -112,14 +112,27 @@ def diagnose(
     got = ingest(paths, workspace, options, progress)
     if not got.runs:
         return Diagnosis("not_visible", (), (), got.data_quality, got.inputs, _nothing(got))
-    healthy = _baseline(workspace, options, progress)
-    judged = judge_runs(workspace, [r.id for r in got.runs], options, progress, healthy)
+    judged = _judged(workspace, got.runs, options, progress)
     findings = tuple(f for one in judged.values() for f in one.findings)
     notes = dict.fromkeys(n for one in judged.values() for n in one.notes)
-    answer = judgement.verdict(findings, answered=any(r.steps for r in got.runs))
+    with workspace.reader() as store:
+        answered = any(recall.answered(store, run.id) for run in got.runs)
+    answer = judgement.verdict(findings, answered=answered)
     return Diagnosis(
         answer, got.runs, judgement.ordered(findings), got.data_quality, got.inputs, tuple(notes)
     )
+
+
+def _judged(
+    workspace: Workspace, runs: Sequence[RunSummary], options: Options, progress: Progress
+) -> dict[int, Judged]:
+    """Judge the runs; those that files call a baseline serve the others, and are judged alone."""
+    usual = {e.run_id for e in workspace.archive.runs() if e.baseline}
+    suspects = [r.id for r in runs if r.id not in usual]
+    healthy = _baseline(workspace, options, progress)
+    if healthy is None and suspects:
+        healthy = next((r.id for r in runs if r.id in usual), None)
+    return judge_runs(workspace, suspects or [r.id for r in runs], options, progress, healthy)
 
 
 def _nothing(got: Ingested) -> tuple[str, ...]:
