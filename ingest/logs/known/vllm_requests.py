@@ -1,0 +1,46 @@
+"""Requests in lines of vLLM: when they came and how they ended. No prompt is read."""
+
+from typing import Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from teller.ingest.logs.knowledge import matched
+from teller.ingest.logs.meaning import having, requests, told, whole
+from teller.ingest.records import REQUESTS
+
+_BEGINS: Final = (
+    ("Received request ", r"^Received request (?P<asked>[^\s:,]+):"),
+    ("Added request ", r"^Added request (?P<asked>[^\s,]+?)\.?$"),
+)
+_ENDS: Final = (
+    ("Finished request ", r"^Finished request (?P<asked>[^\s,]+?)\.?$", "ok"),
+    ("Aborted request", r"^Aborted request(?:\(s\))? (?P<asked>[^\s]+?)\.?$", "aborted"),
+    ("Request ", r"^Request (?P<asked>[^\s,]+) finished\b", "ok"),
+    ("Request ", r"^Request (?P<asked>[^\s,]+) aborted\b", "aborted"),
+    ("Request ", r"^Request (?P<asked>[^\s,]+) (?:rejected|was rejected)\b", "rejected"),
+    ("Request ", r"^Request (?P<asked>[^\s,]+) failed\b", "error"),
+)
+REQUEST_MARKS: Final = tuple(dict.fromkeys(mark for mark, *_ in (*_BEGINS, *_ENDS)))
+
+
+def requests_of(lines: pa.Table) -> tuple[pa.Table, list[pa.Table]]:
+    """Give rows of requests, and which line speaks of which."""
+    made, known = [REQUESTS.empty_table()], []
+    for mark, pattern in _BEGINS:
+        rows = matched(having(lines, mark), pattern)
+        asked = rows["asked"]
+        made.append(requests(rows, asked, start_ns=rows["time_ns"], status="running"))
+        known.append(told(rows, request=asked))
+    for mark, pattern, status in _ENDS:
+        rows = matched(having(lines, mark), pattern)
+        known.append(told(rows, request=rows["asked"]))
+        each = _each(rows)
+        made.append(requests(each, each["one"], end_ns=each["time_ns"], status=status))
+    return pa.concat_tables(made), [table for table in known if table.num_rows]
+
+
+def _each(rows: pa.Table) -> pa.Table:
+    """Give one row a request: a line may abort several, with commas between."""
+    names = whole(pc.split_pattern(rows["asked"], ","))
+    return rows.take(pc.list_parent_indices(names)).append_column("one", names.flatten())
