@@ -44,8 +44,9 @@ def facts_of(
         found += _capture(i, one)
         found += _pace(i, one)
         found += _silences(i, one, line, shifts[i])
-    found += _comparison(sums, len(sources))
-    found += _communication(sources, line)
+    if sources:
+        found += _comparison(sums, len(sources))
+        found += _communication(sources, line)
     return found
 
 

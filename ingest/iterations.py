@@ -30,7 +30,7 @@ def steps_of(
     """Put all steps on the run's axis and score them."""
     tables = [_on_axis(i, one, ranks[i], line, shifts[i]) for i, one in enumerate(sources)]
     loads = [load_of(table) for table in tables]
-    steps = pa.concat_tables(tables)
+    steps = pa.concat_tables([_ON_AXIS.empty_table(), *tables])
     bucket = np.concatenate([load.bucket for load in loads]) if loads else np.zeros(0, np.int64)
     scored = score_steps(
         steps["source"].to_numpy(), steps["step_index"].to_numpy(), steps["dur_ns"].to_numpy(),
@@ -63,6 +63,26 @@ def _on_axis(number: int, one: Shaped, rank: int, line: Timeline, shift: int) ->
     }
     loads = ("token_count", "batch_size", "context_tokens")
     return pa.table(columns | {name: table[name].cast(pa.int64()) for name in loads})
+
+
+_ON_AXIS = pa.schema(
+    [
+        ("source", pa.int64()),
+        ("rank", pa.int64()),
+        ("step_index", pa.int64()),
+        ("phase", pa.string()),
+        ("start_ns", pa.int64()),
+        ("end_ns", pa.int64()),
+        ("dur_ns", pa.int64()),
+        ("wait_ns", pa.int64()),
+        ("host_ns", pa.int64()),
+        ("found_by", pa.string()),
+        ("confidence", pa.float64()),
+        ("token_count", pa.int64()),
+        ("batch_size", pa.int64()),
+        ("context_tokens", pa.int64()),
+    ]
+)
 
 
 def _periods(steps: pa.Table) -> Ints:

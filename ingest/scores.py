@@ -62,9 +62,10 @@ def load_of(steps: pa.Table) -> Load:
 
 def expected(sums: list[tuple[int, int, pa.Table, Load]]) -> pa.Table:
     """Give EXPECTED for all sources: (source, rank, operator sums, loads)."""
-    table = pa.concat_tables([_own(*one[:3]) for one in sums])
-    if not table.num_rows:
+    own_times = [_own(*one[:3]) for one in sums]
+    if not sum(t.num_rows for t in own_times):
         return EXPECTED.empty_table()
+    table = pa.concat_tables(own_times)
     code = pc.index_in(table["operator"], pc.unique(table["operator"])).to_numpy().astype(np.int64)
     code = code * 2 + table["device"].to_numpy()
     step, count = table["step_index"].to_numpy(), table["count"].to_numpy()
