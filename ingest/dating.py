@@ -42,12 +42,14 @@ def date(sources: Sequence[Timed], anchors: Sequence[Window]) -> list[Dated]:
     known = [*anchors, *(s.window for s in sources if s.window and s.clock == "utc")]
     dated: list[Dated | None] = [None] * len(sources)
     # What tells more helps to date what tells less: first those that lack only the zone.
-    for kind in ("utc", "local", "yearless", "boot", "none"):
-        for i, one in enumerate(sources):
-            if one.clock == kind:
-                dated[i] = found = _date(one, known)
-                if kind == "local" and one.window and found.shift_ns is not None:
-                    known.append(_moved(one.window, found.shift_ns))
+    order = ("utc", "local", "yearless", "boot", "none")
+    for i in sorted(
+        range(len(sources)), key=lambda i: (sources[i].day_unknown, order.index(sources[i].clock))
+    ):
+        one = sources[i]
+        dated[i] = found = _date(one, known)
+        if one.clock != "utc" and one.window and found.shift_ns is not None:
+            known.append(_moved(one.window, found.shift_ns))
     return [d if d is not None else Dated(None) for d in dated]
 
 
