@@ -38,66 +38,78 @@ class Dated:
 
 
 def date(sources: Sequence[Timed], anchors: Sequence[Window]) -> list[Dated]:
-    """Date all sources; `anchors` are the UTC windows of traces."""
-    known = [*anchors, *(s.window for s in sources if s.window and s.clock == "utc")]
-    dated: list[Dated | None] = [None] * len(sources)
-    # What tells more helps to date what tells less: first those that lack only the zone.
-    order = ("utc", "local", "yearless", "boot", "none")
-    for i in sorted(
-        range(len(sources)), key=lambda i: (sources[i].day_unknown, order.index(sources[i].clock))
-    ):
-        one = sources[i]
-        dated[i] = found = _date(one, known)
-        if one.clock != "utc" and one.window and found.shift_ns is not None:
-            known.append(_moved(one.window, found.shift_ns))
-    return [d if d is not None else Dated(None) for d in dated]
+    """Date all sources; `anchors` are the UTC windows of traces.
+
+    What tells more helps to date what tells less: first the year, by all that have one, then the
+    day. The zone comes last, one for all that lack it: logs of one run are written alike.
+    """
+    utc = [*anchors, *(s.window for s in sources if s.window and s.clock == "utc")]
+    known = [*utc, *(s.window for s in sources if s.window and s.clock == "local")]
+    shifts = [_civil(s) for s in sources]
+    said = [""] * len(sources)
+    for day_unknown in (False, True):
+        for i, one in enumerate(sources):
+            if one.clock == "yearless" and one.window and one.day_unknown == day_unknown:
+                shifts[i], said[i] = (_of_day if day_unknown else _of_year)(one, known)
+        known += [
+            _moved(one.window, shift)
+            for one, shift in zip(sources, shifts, strict=True)
+            if shift is not None and one.window and one.clock == "yearless"
+        ]
+    zone = _zone(
+        [
+            _moved(one.window, shift)
+            for one, shift in zip(sources, shifts, strict=True)
+            if shift is not None and one.window and one.clock != "utc"
+        ],
+        utc,
+    )
+    return [
+        Dated(shift)
+        if shift is None or one.clock == "utc"
+        else Dated(shift + zone, "; ".join(w for w in (words, _zone_said(zone, bool(utc))) if w))
+        for one, shift, words in zip(sources, shifts, said, strict=True)
+    ]
 
 
-def _date(one: Timed, known: Sequence[Window]) -> Dated:
-    if one.window is None or one.clock in ("boot", "none"):
-        return Dated(None)
-    if one.clock == "utc":
-        return Dated(0)
-    if one.day_unknown:
-        return _of_day(one.window, known, one.modified_ns)
-    if one.clock == "yearless":
-        return _of_year(one.window, known, one.modified_ns)
-    zone = _zone(one.window, known)
-    return Dated(zone, _zone_said(zone, bool(known)))
+def _civil(one: Timed) -> int | None:
+    """Give 0 where the year is known, None where no moment can be."""
+    return 0 if one.window is not None and one.clock in ("utc", "local") else None
 
 
-def _of_year(window: Window, known: Sequence[Window], modified_ns: int) -> Dated:
+def _of_year(one: Timed, known: Sequence[Window]) -> tuple[int, str]:
     """Take the year that brings it nearest to the others, else that of the file's last change."""
-    beside = known or [(modified_ns, modified_ns)]
+    window = one.window or (0, 0)
+    beside = known or [(one.modified_ns, one.modified_ns)]
     years = {_year(t) + d for w in beside for t in w for d in (-1, 0, 1)}
     shift = min(
         (_years(window[0], year - YEARLESS) for year in sorted(years)),
         key=lambda s: min(_apart(_moved(window, s), w) for w in beside),
     )
-    zone = _zone(_moved(window, shift), known)
-    said = f"the year, which the lines do not give, is taken as {_year(window[0] + shift)}"
     source = "by the other sources" if known else "from the file's date"
-    return Dated(shift + zone, f"{said} ({source}); {_zone_said(zone, bool(known))}")
+    year = _year(window[0] + shift)
+    return shift, f"the year, which the lines do not give, is taken as {year} ({source})"
 
 
-def _of_day(window: Window, known: Sequence[Window], modified_ns: int) -> Dated:
-    beside = known or [(modified_ns, modified_ns)]
+def _of_day(one: Timed, known: Sequence[Window]) -> tuple[int, str]:
+    """Take the day that brings it nearest to the others, else that of the file's last change."""
+    window = one.window or (0, 0)
+    beside = known or [(one.modified_ns, one.modified_ns)]
     days = {(t - window[0]) // DAY + d for w in beside for t in w for d in (-1, 0, 1)}
     shift = min(
         (day * DAY for day in sorted(days)),
         key=lambda s: min(_apart(_moved(window, s), w) for w in beside),
     )
-    zone = _zone(_moved(window, shift), known)
     day = datetime.fromtimestamp((window[0] + shift) / SECOND, UTC).date()
-    return Dated(shift + zone, f"the day, which it does not give, is taken as {day}")
+    return shift, f"the day, which the rows do not give, is taken as {day}"
 
 
-def _zone(window: Window, known: Sequence[Window]) -> int:
-    """Give the smallest zone that brings a window onto another; 0 where none does."""
-    for zone in ZONES:
-        if any(_apart(_moved(window, zone), w) <= NEAR for w in known):
-            return zone
-    return 0
+def _zone(windows: Sequence[Window], utc: Sequence[Window]) -> int:
+    """Give the smallest zone that brings most windows onto what is UTC; 0 where one is already."""
+    meets = [
+        sum(any(_apart(_moved(w, zone), u) <= NEAR for u in utc) for w in windows) for zone in ZONES
+    ]
+    return 0 if meets[0] else ZONES[meets.index(max(meets))]
 
 
 def _zone_said(zone: int, compared: bool) -> str:

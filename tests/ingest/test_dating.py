@@ -3,6 +3,7 @@
 from datetime import UTC, datetime
 
 import pytest
+
 from teller.ingest.dating import HOUR, Dated, Timed, Window, date
 
 
@@ -81,3 +82,16 @@ def test_times_of_day_take_the_day_of_a_log_beside_them() -> None:
 
 def test_what_has_no_times_cannot_be_dated() -> None:
     assert date([Timed("none", None), Timed("boot", (0, 5))], [TRACE]) == [Dated(None)] * 2
+
+
+def test_two_logs_of_one_day_are_not_brought_together() -> None:
+    morning = Timed("local", window("2026-07-07T08:00:00", "2026-07-07T08:10:00"))
+    later = Timed("local", window("2026-07-07T15:00:00", "2026-07-07T15:10:00"))
+    assert [d.shift_ns for d in date([morning, later], [])] == [0, 0]
+
+
+def test_logs_of_one_run_share_their_zone() -> None:
+    shift = 9 * HOUR
+    near = Timed("local", (TRACE[0] + shift, TRACE[1] + shift))
+    before = Timed("local", window("2026-03-04T11:02:00", "2026-03-04T11:03:00"))
+    assert [d.shift_ns for d in date([near, before], [TRACE])] == [-shift, -shift]
