@@ -34,6 +34,7 @@ OPS: Final = {
 BY_RANK: Final = ("reduce_scatter", "all_to_all", "scatter")  # their count is one rank's share
 UNSIGNED: Final = (1 << 64) - 1
 MOST: Final = (1 << 63) - 1
+TEXT: Final = pa.string()
 
 Ints = npt.NDArray[np.int64]
 
@@ -62,11 +63,15 @@ def comm_of(word: str | int) -> str | None:
     return f"{number & UNSIGNED:x}" if number else None
 
 
-def distinct(column: pa.Array | pa.ChunkedArray, meaning: Callable[[str], object]) -> pa.Array:
+def distinct(
+    column: pa.Array | pa.ChunkedArray,
+    meaning: Callable[[str], object],
+    kind: pa.DataType = TEXT,
+) -> pa.Array:
     """Give what each text means, asking once for each distinct one; null stays null."""
     coded = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
-    coded = coded.cast(pa.string()).dictionary_encode()
-    meanings = pa.array([meaning(word) for word in coded.dictionary.to_pylist()])
+    coded = coded.cast(TEXT).dictionary_encode()
+    meanings = pa.array([meaning(word) for word in coded.dictionary.to_pylist()], kind)
     return meanings.take(coded.indices)
 
 
