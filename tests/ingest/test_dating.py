@@ -93,5 +93,5 @@ def test_two_logs_of_one_day_are_not_brought_together() -> None:
 def test_logs_of_one_run_share_their_zone() -> None:
     shift = 9 * HOUR
     near = Timed("local", (TRACE[0] + shift, TRACE[1] + shift))
-    before = Timed("local", window("2026-03-04T11:02:00", "2026-03-04T11:03:00"))
+    before = Timed("local", window("2026-03-04T18:37:00", "2026-03-04T18:41:00"))
     assert [d.shift_ns for d in date([near, before], [TRACE])] == [-shift, -shift]
