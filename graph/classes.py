@@ -1,16 +1,16 @@
 """The classes that a finding can claim, carried as data in `classes.toml`."""
 
 import tomllib
-from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 from typing import Literal
 
+import msgspec
+
 from teller.errors import UnknownName
 
 
-@dataclass(frozen=True, slots=True)
-class ClaimClass:
+class ClaimClass(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """One class: what it says, which verdict it leads to, and who can be its culprit."""
 
     name: str
@@ -19,18 +19,18 @@ class ClaimClass:
     cases: str  # class of the case vocabulary
     culprits: tuple[str, ...]
     siblings: str  # group of classes that may be mistaken for each other
+    faults: tuple[str, ...]  # of the list of faults
+    testbed: tuple[str, ...]  # disturbances that the testbed makes
+    also_changes: tuple[str, ...]  # counts, names or text: what the fault changes beside times
+    model: bool = False  # a head of the model claims it
+    neither: str = ""  # why no rule and no model claims it, and what would show it
 
 
 @cache
 def classes() -> dict[str, ClaimClass]:
     """Give all classes by name."""
     said = tomllib.loads(files("teller.graph").joinpath("classes.toml").read_text("utf-8"))
-    return {
-        c["name"]: ClaimClass(
-            c["name"], c["title"], c["verdict"], c["cases"], tuple(c["culprits"]), c["siblings"]
-        )
-        for c in said["class"]
-    }
+    return {c.name: c for c in msgspec.convert(said["class"], list[ClaimClass])}
 
 
 def class_named(name: str) -> ClaimClass:

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from teller.errors import BadUsage, UnknownName
-from teller.graph.classes import class_named, classes
+from teller.graph.classes import class_named
 from teller.graph.embedded import EmbeddedStore
 from teller.models.case import PARAMETER
 from teller.models.rule import Rule, rule_named, rules
@@ -105,9 +105,3 @@ def test_a_users_rule_replaces_ours_and_a_broken_one_is_named(tmp_path: Path) ->
     (tmp_path / "bad.toml").write_text("id = 3")
     with pytest.raises(BadUsage, match=r"bad\.toml"):
         rules(tmp_path)
-
-
-def test_the_vocabulary_is_the_shared_one(shared: Path) -> None:
-    lines = (shared / "classes.tsv").read_text("utf-8").splitlines()
-    names = [line.split("\t")[0] for line in lines[1:]]
-    assert sorted(names) == sorted(classes())
