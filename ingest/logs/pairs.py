@@ -17,7 +17,7 @@ from teller.ingest.logs.meaning import whole
 _PAIR: Final = (
     r"""^(?:.*[:.\]{]\s*)?["'\\]*(?P<key>#?[A-Za-z][\w #()/-]*?)["'\\]*\s*[:=]\s*["'\\]*"""
     r"""(?P<value>[+-]?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?|True|False|true|false)\s*"""
-    r"""(?P<unit>%|[A-Za-z][A-Za-z/]*)?["'\\\s]*[}.)]*\s*$"""
+    r"""(?P<unit>%|[A-Za-z][A-Za-z/]*)?["'\\\s}.)]*$"""
 )
 
 
@@ -32,13 +32,16 @@ class Pairs:
     value: pa.Array
     params: pa.Array  # a line's figures as a JSON object; keys carry their units: "Running (reqs)"
 
-    def samples(self, name: str, *keys: str, scale: float = 1.0,
+    def samples(self, name: str, *keys: str, unit: str | None = None, scale: float = 1.0,
                 text: pa.Array | str = "") -> pa.Table:  # fmt: skip
         """Give a sample for each figure of one of these keys; `text` has a value a line, or one.
 
-        A figure in percent is given as a ratio.
+        A figure in percent is given as a ratio. With `unit`, a figure without it is left out: in a
+        line that was cut, the last figure may be cut too.
         """
         mask = pc.is_in(self.key, pa.array(keys, pa.string()))
+        if unit is not None:
+            mask = pc.and_(mask, pc.equal(self.unit, unit))
         rows = self.row.filter(mask)
         value = pc.multiply(self.value.filter(mask), scale)
         percent = pc.equal(self.unit.filter(mask), "%")

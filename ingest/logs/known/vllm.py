@@ -219,16 +219,16 @@ def _statistics(lines: pa.Table) -> tuple[list[pa.Table], list[pa.Table]]:
     figures = pairs(lines)
     engine = _engine(lines)
     made = [
-        figures.samples(name, *keys, text=engine)
-        for name, *keys in (
-            ("engine.prompt_tokens_per_s", "Avg prompt throughput"),
-            ("engine.generation_tokens_per_s", _STATS),
-            ("engine.running", "Running"),
-            ("engine.waiting", "Waiting", "Pending"),
-            ("engine.swapped", "Swapped"),
-            ("engine.preemptions", "Preemptions"),
-            ("engine.kv_usage_ratio", "GPU KV cache usage", "KV cache usage"),
-            ("engine.prefix_hit_ratio", "Prefix cache hit rate"),
+        figures.samples(name, *keys, unit=unit, text=engine)
+        for name, unit, *keys in (
+            ("engine.prompt_tokens_per_s", "tokens/s", "Avg prompt throughput"),
+            ("engine.generation_tokens_per_s", "tokens/s", _STATS),
+            ("engine.running", "reqs", "Running"),
+            ("engine.waiting", "reqs", "Waiting", "Pending"),
+            ("engine.swapped", "reqs", "Swapped"),
+            ("engine.preemptions", "", "Preemptions"),
+            ("engine.kv_usage_ratio", "%", "GPU KV cache usage", "KV cache usage"),
+            ("engine.prefix_hit_ratio", "%", "Prefix cache hit rate"),
         )
     ]
     return made, _params(figures)
