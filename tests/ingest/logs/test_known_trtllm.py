@@ -25,7 +25,7 @@ NEW = (
 )
 
 
-def samples(lines: pa.Table, name: str) -> list[tuple[float, str, int]]:
+def samples(lines: pa.Table, name: str) -> list[tuple[float | None, str, int | None]]:
     """Give value, text and rank of the samples of a name."""
     made = trtllm.knowing().learn(lines).learned.samples
     rows = made.filter(pc.equal(made["name"], name)).to_pylist()
