@@ -67,7 +67,9 @@ def date(sources: Sequence[Timed], anchors: Sequence[Window]) -> list[Dated]:
     return [
         Dated(shift)
         if shift is None or one.clock == "utc"
-        else Dated(shift + zone, "; ".join(w for w in (words, _zone_said(zone, bool(utc))) if w))
+        else Dated(
+            shift + zone, "; ".join(w for w in (words, _zone_said(zone) if utc else "") if w)
+        )
         for one, shift, words in zip(sources, shifts, said, strict=True)
     ]
 
@@ -82,9 +84,8 @@ def _of_year(one: Timed, known: Sequence[Window]) -> tuple[int, str]:
     window = one.window or (0, 0)
     beside = known or [(one.modified_ns, one.modified_ns)]
     years = {_year(t) + d for w in beside for t in w for d in (-1, 0, 1)}
-    shift = min(
-        (_years(window[0], year - YEARLESS) for year in sorted(years)),
-        key=lambda s: min(_apart(_moved(window, s), w) for w in beside),
+    shift = _nearest(
+        [_years(window[0], y - YEARLESS) for y in sorted(years)], window, beside, known
     )
     source = "by the other sources" if known else "from the file's date"
     year = _year(window[0] + shift)
@@ -96,12 +97,17 @@ def _of_day(one: Timed, known: Sequence[Window]) -> tuple[int, str]:
     window = one.window or (0, 0)
     beside = known or [(one.modified_ns, one.modified_ns)]
     days = {(t - window[0]) // DAY + d for w in beside for t in w for d in (-1, 0, 1)}
-    shift = min(
-        (day * DAY for day in sorted(days)),
-        key=lambda s: min(_apart(_moved(window, s), w) for w in beside),
-    )
+    shift = _nearest([day * DAY for day in sorted(days)], window, beside, known)
     day = datetime.fromtimestamp((window[0] + shift) / SECOND, UTC).date()
     return shift, f"the day, which the rows do not give, is taken as {day}"
+
+
+def _nearest(
+    shifts: Sequence[int], window: Window, beside: Sequence[Window], known: Sequence[Window]
+) -> int:
+    """Give the shift that brings a window nearest; a file holds nothing later than its date."""
+    past = [s for s in shifts if known or window[1] + s <= beside[0][1] + DAY]
+    return min(past or shifts, key=lambda s: min(_apart(_moved(window, s), w) for w in beside))
 
 
 def _zone(windows: Sequence[Window], utc: Sequence[Window]) -> int:
@@ -112,12 +118,12 @@ def _zone(windows: Sequence[Window], utc: Sequence[Window]) -> int:
     return 0 if meets[0] else ZONES[meets.index(max(meets))]
 
 
-def _zone_said(zone: int, compared: bool) -> str:
-    if zone:
-        sign = "-" if zone > 0 else "+"
-        hours, minutes = divmod(abs(zone) // (60 * SECOND), 60)
-        return f"its times fit the other sources in the zone UTC{sign}{hours:02d}:{minutes:02d}"
-    return "its times are taken as UTC" + ("" if compared else ", with nothing to compare them to")
+def _zone_said(zone: int) -> str:
+    if not zone:
+        return "its times, which name no zone, are taken as UTC"
+    sign = "-" if zone > 0 else "+"
+    hours, minutes = divmod(abs(zone) // (60 * SECOND), 60)
+    return f"its times fit the other sources in the zone UTC{sign}{hours:02d}:{minutes:02d}"
 
 
 def _moved(window: Window, shift: int) -> Window:

@@ -95,3 +95,10 @@ def test_logs_of_one_run_share_their_zone() -> None:
     near = Timed("local", (TRACE[0] + shift, TRACE[1] + shift))
     before = Timed("local", window("2026-03-04T18:37:00", "2026-03-04T18:41:00"))
     assert [d.shift_ns for d in date([near, before], [TRACE])] == [-shift, -shift]
+
+
+def test_a_file_holds_nothing_later_than_its_own_date() -> None:
+    log = Timed("yearless", window("2000-11-15T07:22:00", "2000-11-15T07:31:00"),
+                at("2026-03-01T00:00:00"))  # fmt: skip
+    [dated] = date([log], [])
+    assert moved(log, dated)[0] == at("2025-11-15T07:22:00")
