@@ -2,7 +2,24 @@
 
 from typing import Final
 
-from teller.ingest.readers import flight_recorder, kineto, nsys, nsys_dir, nsys_recipe, prometheus
+from teller.ingest.readers import (
+    client,
+    client_results,
+    comm_records,
+    flight_recorder,
+    gpu_csv,
+    gpu_dmon,
+    host_facts,
+    host_metrics,
+    kineto,
+    log,
+    nccl_topology,
+    nsys,
+    nsys_dir,
+    nsys_recipe,
+    prometheus,
+    trtllm_stats,
+)
 from teller.ingest.source import Reader
 
 # What is surest of its content comes first; a text log takes what no other claims.
@@ -11,6 +28,16 @@ READERS: Final[tuple[Reader, ...]] = (
     nsys_recipe,
     nsys_dir,
     flight_recorder,
+    comm_records,
+    host_metrics,
+    trtllm_stats,
+    client_results,
     kineto,
+    nccl_topology,
     prometheus,
+    gpu_csv,
+    gpu_dmon,
+    host_facts,
+    client,
+    log,
 )
