@@ -16,6 +16,7 @@ _BUSY = re.compile(r"Could not set lock on file.*?PID (\d+)", re.DOTALL)
 _NO_TABLE = re.compile(r"Table (\S+) does not exist")
 _NO_PROPERTY = re.compile(r"Cannot find property (\S+) for")
 _NO_KEY = re.compile(r"Unable to find primary key value (-?\d+)")
+_PLACE = re.compile(r"\(line: \d+, offset: \d+\)")
 _UNREADABLE = (
     "not a valid Lbug database",
     "different version",
@@ -76,6 +77,9 @@ def translated(said: str, timeout_s: float, place: str) -> TellerError:
         return NoRoom(place)
     if any(word in line for word in _UNREADABLE):
         return StoreUnreadable(f"{place} cannot be read ({line})")
+    place_in_text = _PLACE.search(said)
+    if place_in_text is not None and place_in_text[0] not in line:  # the query's lines are between
+        line = f"{line} … {place_in_text[0]}"
     return QueryRefused(line)
 
 

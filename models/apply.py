@@ -32,15 +32,25 @@ class Candidate:
     episode: episodes.Episode | None
 
 
-def apply(rule: Rule, case: Case) -> list[Finding]:
-    """Give what one rule finds in a run."""
+@dataclass(frozen=True, slots=True)
+class Applied:
+    """What one rule gives in a run: the rows of its query, and the findings that they lead to."""
+
+    rows: tuple[Row, ...]
+    findings: tuple[Finding, ...]
+
+
+def apply(rule: Rule, case: Case) -> Applied:
+    """Ask what one rule finds in a run."""
     found: dict[tuple[object, ...], Candidate] = {}
-    for row, episode in _rows(rule, case):
+    rows = list(_rows(rule, case))
+    for row, episode in rows:
         for candidate in _candidates(rule, _completed(row, case), episode, case):
             who = tuple(str(candidate.row.get(c)) for c in rule.culprit)
             when = candidate.row.get("first_step"), candidate.row.get("last_step")
             found.setdefault((who, when), candidate)  # two episodes may lead to one
-    return [_finding(candidate, case) for candidate in found.values()]
+    findings = tuple(_finding(candidate, case) for candidate in found.values())
+    return Applied(tuple(row for row, _ in rows), findings)
 
 
 def _rows(rule: Rule, case: Case) -> Iterator[tuple[Row, episodes.Episode | None]]:

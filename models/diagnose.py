@@ -13,7 +13,7 @@ from teller.graph import judgement
 from teller.graph.finding import Finding
 from teller.graph.store import Store
 from teller.models import numeric
-from teller.models.apply import apply
+from teller.models.apply import Applied, apply
 from teller.models.case import Case
 from teller.models.rule import Rule, rules
 
@@ -37,7 +37,7 @@ def judge(store: Store, run: int, extra: Path | None = None, baseline: int | Non
     found = [
         (rule, finding)
         for rule in known.values()
-        for finding in _applied(rule, case)
+        for finding in applied(rule, case).findings
         if finding.severity != "info" or judgement.claims(finding) != "fault"
     ]
     steps = case.steps
@@ -45,7 +45,7 @@ def judge(store: Store, run: int, extra: Path | None = None, baseline: int | Non
     return Judged(judgement.ordered(kept), steps, tuple(not_seen(store, run)))
 
 
-def _applied(rule: Rule, case: Case) -> list[Finding]:
+def applied(rule: Rule, case: Case) -> Applied:
     """Give what a rule finds, or say what is wrong with the rule: anyone may write one."""
     try:
         return apply(rule, case)

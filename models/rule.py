@@ -80,6 +80,16 @@ class Usual(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     cypher: str
 
 
+class Example(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Files that the rule is to find something in, or to be silent on.
+
+    `path` lies in the folder `NAME.examples` beside the rule's file `NAME.toml`.
+    """
+
+    path: str
+    expect: Literal["finds", "silent"]
+
+
 class Rule(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename={"klass": "class"}):
     """One rule."""
 
@@ -104,6 +114,7 @@ class Rule(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename={"kla
     against: tuple[Against, ...] = ()
     not_checked: tuple[str, ...] = ()
     numbers: Mapping[str, str] = {}  # name with its unit → column
+    example: tuple[Example, ...] = ()  # for `teller rules test`
 
 
 def rules(extra: Path | None = None) -> dict[str, Rule]:
@@ -123,7 +134,7 @@ def rule_named(name: str, extra: Path | None = None) -> Rule:
 def _ours() -> dict[str, Rule]:
     folder = files("teller.models").joinpath("rules")
     found = [
-        _read(f.name, f.read_text("utf-8")) for f in folder.iterdir() if f.name.endswith(".toml")
+        parse(f.name, f.read_text("utf-8")) for f in folder.iterdir() if f.name.endswith(".toml")
     ]
     return {r.id: r for r in sorted(found, key=lambda r: r.id)}
 
@@ -132,10 +143,11 @@ def _folder(folder: Path) -> Iterator[Rule]:
     if not folder.is_dir():
         raise BadUsage(f"{folder} is not a folder of rules")
     for path in sorted(folder.glob("*.toml")):
-        yield _read(str(path), path.read_bytes().decode("utf-8", "replace"))
+        yield parse(str(path), path.read_bytes().decode("utf-8", "replace"))
 
 
-def _read(name: str, text: str) -> Rule:
+def parse(name: str, text: str) -> Rule:
+    """Give the rule that a file of that name holds, or say what is wrong with it."""
     try:
         said: dict[str, Any] = tomllib.loads(text)
         rule = msgspec.convert(said, Rule)
