@@ -68,17 +68,23 @@ def _placed(lines: pa.Table) -> tuple[Ints, Ints]:
         return time, placed
     file, place = lines["file"].to_numpy(), lines["place"].to_numpy()
     process = lines["process"].combine_chunks().cast(pa.string()).dictionary_encode().indices
-    for code in (pc.fill_null(process, -1).to_numpy(), np.zeros(len(file), np.int64)):
-        order = np.lexsort((place, code, file))
-        at = np.where(placed[order] == 0, np.arange(len(order)), -1)
-        before = np.maximum.accumulate(at)
-        found = before >= 0
-        leader = order[np.maximum(before, 0)]
-        same = found & (file[leader] == file[order]) & (code[leader] == code[order])
-        open_ = (placed[order] < 0) & same
-        time[order[open_]] = time[leader[open_]]
-        placed[order[open_]] = 1
+    own_process, whole = pc.fill_null(process, -1).to_numpy(), np.zeros(len(file), np.int64)
+    _follow(time, placed, file, own_process, place)
+    _follow(time, placed, file, whole, place)
+    _follow(time, placed, file, whole, -place)  # before the first time of its file
     return time, placed
+
+
+def _follow(time: Ints, placed: Ints, file: Ints, lane: Ints, place: Ints) -> None:
+    """Give lines without a time that of the one before them in their lane of the file."""
+    order = np.lexsort((place, lane, file))
+    at = np.where(placed[order] == 0, np.arange(len(order)), -1)
+    before = np.maximum.accumulate(at)
+    leader = order[np.maximum(before, 0)]
+    same = (before >= 0) & (file[leader] == file[order]) & (lane[leader] == lane[order])
+    open_ = (placed[order] < 0) & same
+    time[order[open_]] = time[leader[open_]]
+    placed[order[open_]] = 1
 
 
 def _by_time(
