@@ -1,14 +1,16 @@
 """Small pieces that modules of `ingest.logs.known` share to turn lines into facts."""
 
 from collections.abc import Mapping, Sequence
+from typing import Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from teller.ingest.logs.knowledge import Meant
+from teller.ingest.logs.knowledge import Meant, number
 from teller.ingest.records import LINES, MEMBERS, REQUESTS, SAMPLES, Learned
 
-MOST = 300  # characters of a line that a sample keeps
+MOST: Final = 300  # characters of a line that a sample keeps
+_LARGEST: Final = 2.0**53
 
 
 def said(text: pa.ChunkedArray | pa.Array) -> pa.Array:
@@ -59,9 +61,20 @@ def labelled(form: str, *values: pa.ChunkedArray | pa.Array) -> pa.Array:
     return pc.binary_join_element_wise(*woven, "")
 
 
+def integers(column: pa.ChunkedArray | pa.Array) -> pa.Array:
+    """Read whole numbers; what is none, or too large to be one, is null."""
+    values = whole(column)
+    if pa.types.is_integer(values.type):
+        return values
+    if not pa.types.is_floating(values.type):
+        values = number(values)
+    good = pc.less(pc.abs(values), _LARGEST)
+    return pc.if_else(good, values, pa.scalar(None, pa.float64())).cast(pa.int64(), safe=False)
+
+
 def counted(values: pa.ChunkedArray | pa.Array) -> pa.Array:
     """Write whole numbers as text."""
-    return whole(values).cast(pa.int64(), safe=False).cast(pa.string())
+    return integers(values).cast(pa.string())
 
 
 def requests(lines: pa.Table, name: pa.ChunkedArray | pa.Array, **columns: object) -> pa.Table:

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from teller.ingest.logs.knowledge import number, samples
-from teller.ingest.logs.meaning import filled, having, said, whole, with_column
+from teller.ingest.logs.meaning import filled, having, integers, said, whole, with_column
 
 LINE: Final = "<line>"  # as a phrase's text: the first line of the message
 _WHOLE_NUMBERS: Final = ("pid", "rank", "line")
@@ -52,7 +52,7 @@ def _read(lines: pa.Table, phrase: Phrase) -> pa.Table:
     got = {f.name: pc.struct_field(found, f.name) for f in found.type}
     for name in _WHOLE_NUMBERS:
         if name in got:
-            rows = with_column(rows, name, number(got[name]).cast(pa.int64()))
+            rows = with_column(rows, name, integers(got[name]))
     if "host" in got:
         rows = with_column(rows, "host", filled(got["host"]))
     value: object = phrase.value
@@ -63,5 +63,5 @@ def _read(lines: pa.Table, phrase: Phrase) -> pa.Table:
         text = said(got["text"])
     elif phrase.text == LINE:
         text = said(rows["text"])
-    device = number(got["device"]).cast(pa.int64()) if "device" in got else None
+    device = integers(got["device"]) if "device" in got else None
     return samples(phrase.name, rows, value=value, text=text, device_index=device)

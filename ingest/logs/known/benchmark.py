@@ -6,7 +6,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from teller.ingest.logs.knowledge import Meant, matched, number, samples
-from teller.ingest.logs.meaning import filled, having, labelled, meant, told, whole
+from teller.ingest.logs.meaning import having, integers, labelled, meant, told, whole
 from teller.ingest.records import MEMBERS
 
 _GIGA: Final = 1e9
@@ -113,12 +113,12 @@ def _members(lines: pa.Table) -> pa.Table:
     made = {
         "group_name": pa.repeat(_FORMAT, rows.num_rows),
         "desc": pa.repeat(_FORMAT, rows.num_rows),
-        "group_rank": rows["member"],
-        "rank": rows["member"],
+        "group_rank": integers(rows["member"]),
+        "rank": integers(rows["member"]),
         "host": pc.if_else(pc.equal(rows["node"], "localhost"), none, rows["node"]),
-        "pid": rows["process_id"],
+        "pid": integers(rows["process_id"]),
         "line": rows["line"],
-        "device_index": rows["device"],
+        "device_index": integers(rows["device"]),
     }
     empty = pa.nulls(rows.num_rows)
     return pa.table([whole(made.get(f.name, empty)).cast(f.type) for f in MEMBERS], schema=MEMBERS)
@@ -132,5 +132,5 @@ def _timed(lines: pa.Table) -> tuple[list[pa.Table], list[pa.Table]]:
         value = pc.multiply(number(rows["ms"]), _MILLI)
         made.append(samples("step.host_ns", rows, value=value, text=rows["step"]))
         if rows.num_rows:
-            known.append(told(rows, step_index=number(filled(rows["step"])).cast(pa.int64())))
+            known.append(told(rows, step_index=integers(rows["step"])))
     return made, known

@@ -8,7 +8,7 @@ import pyarrow.compute as pc
 
 from teller.ingest.logs import phrases
 from teller.ingest.logs.knowledge import Meant, matched, number, samples
-from teller.ingest.logs.meaning import filled, having, labelled, meant, said, whole, with_column
+from teller.ingest.logs.meaning import having, integers, labelled, meant, said, whole, with_column
 from teller.ingest.logs.phrases import LINE, Phrase
 
 _XID: Final = "Xid ("
@@ -90,8 +90,8 @@ class _Knowing:
         self._indexes |= dict(pairs)
         text = said(rows["text"])
         uuid = pc.coalesce(labelled(" [{}]", _looked_up(bus, self._uuids)), pa.scalar(""))
-        device = number(_looked_up(bus, self._indexes)).cast(pa.int64())
-        rows = with_column(rows, "pid", number(filled(rows["process_id"])).cast(pa.int64()))
+        device = integers(_looked_up(bus, self._indexes))
+        rows = with_column(rows, "pid", integers(rows["process_id"]))
         return samples(
             "gpu.xid",
             rows,

@@ -6,8 +6,17 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from teller.ingest.logs import phrases
-from teller.ingest.logs.knowledge import Meant, matched, number, samples
-from teller.ingest.logs.meaning import filled, having, labelled, meant, requests, told, whole
+from teller.ingest.logs.knowledge import Meant, matched, samples
+from teller.ingest.logs.meaning import (
+    filled,
+    having,
+    integers,
+    labelled,
+    meant,
+    requests,
+    told,
+    whole,
+)
 from teller.ingest.logs.options import option, options
 from teller.ingest.logs.pairs import Pairs, pairs
 from teller.ingest.logs.phrases import LINE, Phrase
@@ -143,7 +152,8 @@ def knowing() -> _Knowing:
 def _part(word: str) -> tuple[str, int | None]:
     """Split "TP3" into its name and number."""
     name = word.rstrip("0123456789")
-    return name, int(word[len(name) :]) if word != name else None
+    digits = word[len(name) :]
+    return name, int(digits) if 0 < len(digits) < 10 else None
 
 
 def _batches(lines: pa.Table, phase: str) -> tuple[list[pa.Table], list[pa.Table]]:
@@ -232,4 +242,4 @@ def _requests(lines: pa.Table) -> tuple[list[pa.Table], list[pa.Table]]:
 def _last(text: pa.Array, key: str) -> pa.Array:
     """Give the last figure of that key: figures of the engine stand behind the answer."""
     found = pc.extract_regex(text, rf"^(?s:.*)'{key}': (?P<n>\d+)")
-    return number(pc.struct_field(found, "n")).cast(pa.int64())
+    return integers(pc.struct_field(found, "n"))

@@ -7,7 +7,7 @@ import pyarrow.compute as pc
 
 from teller.ingest.logs import phrases
 from teller.ingest.logs.knowledge import Meant, matched, number, samples
-from teller.ingest.logs.meaning import filled, having, labelled, meant, whole
+from teller.ingest.logs.meaning import filled, having, integers, labelled, meant, whole
 from teller.ingest.logs.phrases import LINE, Phrase
 from teller.ingest.records import MEMBERS
 
@@ -96,7 +96,7 @@ def _placed(lines: pa.Table) -> pa.Table:
     found = pc.extract_regex(whole(lines["text"]), _GROUP)
     guid, desc, member = (pc.struct_field(found, name) for name in ("guid", "desc", "member"))
     default = pc.or_(pc.is_in(guid, pa.array(["", "0"])), pc.equal(desc, "default_pg"))
-    rank = number(member).cast(pa.int64())
+    rank = integers(member)
     own = pc.if_else(default, rank, pa.scalar(None, pa.int64()))
     lines = lines.set_column(
         lines.schema.get_field_index("rank"), "rank", pc.coalesce(whole(lines["rank"]), own)
@@ -151,7 +151,7 @@ def _counters(lines: pa.Table) -> pa.Table:
     )
     for name in ("enqueued", "started", "completed"):
         at = rows.schema.get_field_index(name)
-        rows = rows.set_column(at, name, number(rows[name]).cast(pa.int64()))
+        rows = rows.set_column(at, name, integers(rows[name]))
     return rows
 
 

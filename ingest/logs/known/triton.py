@@ -6,7 +6,7 @@ import pyarrow as pa
 
 from teller.ingest.logs import phrases
 from teller.ingest.logs.knowledge import Meant
-from teller.ingest.logs.meaning import having, meant, told
+from teller.ingest.logs.meaning import having, integers, meant, told
 from teller.ingest.logs.pairs import pairs
 from teller.ingest.logs.phrases import LINE, Phrase
 
@@ -41,7 +41,7 @@ class _Knowing:
             figures.samples("engine.batch_size", "Generation Requests", text="decode"),
             figures.samples("engine.step_tokens", "Total Context Tokens", text="prefill"),
         ]
-        step = figures.of("Iteration Counter").cast(pa.int64())
+        step = integers(figures.of("Iteration Counter"))
         known = [told(stats, params=figures.params, step_index=step)] if stats.num_rows else []
         return meant([*made, *phrases.read(lines, _PHRASES)], known)
 

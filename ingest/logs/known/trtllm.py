@@ -7,7 +7,7 @@ import pyarrow.compute as pc
 
 from teller.ingest.logs import phrases
 from teller.ingest.logs.knowledge import Meant, samples
-from teller.ingest.logs.meaning import counted, having, meant, told, with_column
+from teller.ingest.logs.meaning import counted, having, integers, meant, told, with_column
 from teller.ingest.logs.pairs import pairs
 from teller.ingest.logs.phrases import LINE, Phrase
 
@@ -57,11 +57,11 @@ def _iterations(lines: pa.Table) -> tuple[list[pa.Table], list[pa.Table]]:
     figures = pairs(lines)
     step = figures.of("iter")
     good = pc.and_(step.is_valid(), pc.is_valid(figures.of("host_step_time", "elapsed_time")))
-    lines, step = lines.filter(good), step.filter(good).cast(pa.int64())
+    lines, step = lines.filter(good), integers(step.filter(good))
     if not lines.num_rows:
         return [], []
     figures = pairs(lines)
-    rank = figures.of("global_rank", "rank").cast(pa.int64())
+    rank = integers(figures.of("global_rank", "rank"))
     placed = with_column(lines, "rank", rank)
     milli = figures.of("host_step_time")
     host = pc.coalesce(pc.multiply(milli, _MILLI), pc.multiply(figures.of("elapsed_time"), _SECOND))

@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 from teller.ingest.logs import phrases
 from teller.ingest.logs.knowledge import Meant, matched, number, samples
 from teller.ingest.logs.known.vllm_requests import REQUEST_MARKS, requests_of
-from teller.ingest.logs.meaning import counted, having, labelled, meant, told, whole
+from teller.ingest.logs.meaning import counted, having, integers, labelled, meant, told, whole
 from teller.ingest.logs.options import options
 from teller.ingest.logs.pairs import Pairs, pairs
 from teller.ingest.logs.phrases import LINE, Phrase
@@ -20,7 +20,7 @@ _TRANSFERS: Final = "KV Transfer metrics"
 _ITERATION: Final = "Iteration("
 _CONFIG: Final = ("LLM engine (v", "non-default args", "args: Namespace(")
 _RANKS: Final = ("is assigned as DP rank", "distributed_init_method=")
-_RANK: Final = r"(?P<global>\d+)"
+_RANK: Final = r"(?P<global>\d{1,9})"
 _WORLD: Final = r"(?P<world>\d+)"
 _MILLI: Final = 1e6
 _SECOND: Final = 1e9
@@ -291,4 +291,4 @@ def _iterations(lines: pa.Table) -> tuple[list[pa.Table], list[pa.Table]]:
         '"generation tokens": {}, "iteration elapsed time (ms)": {}}',
         *(whole(rows[key]) for key in ("prefills", "prompt", "decodes", "output", "ms")),
     )
-    return made, [told(rows, params=params, step_index=read["step"].cast(pa.int64()))]
+    return made, [told(rows, params=params, step_index=integers(read["step"]))]
