@@ -95,10 +95,13 @@ def _plain(word: str) -> str:
 
 
 def _field(word: str) -> tuple[str, float, str] | None:
+    """Give the sample that a column is, what to multiply by, and its text."""
     name = _plain(word)
     if re.fullmatch(ACTIVE, name):
         return "gpu.throttle_reasons", 1.0, ""
-    return next((tuple(rest) for rx, *rest in FIELDS if re.fullmatch(rx, name)), None)
+    fits = (field for field in FIELDS if re.fullmatch(field[0], name))
+    field = next(fits, None)
+    return field[1:] if field else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,9 +120,8 @@ class _Columns:
             cells = table[str(at)]
             if sample == "gpu.throttle_reasons":
                 mask = _mask(cells)
-                yield samples(sample, len(cells), value=mask,
-                              text=pc.if_else(mask.is_valid(), pc.utf8_trim_whitespace(cells), None),
-                              **who)  # fmt: skip
+                shown = pc.if_else(mask.is_valid(), pc.utf8_trim_whitespace(cells), None)
+                yield samples(sample, len(cells), value=mask, text=shown, **who)
                 continue
             value = pc.multiply(number(cells), factor)
             made = rows(SAMPLES, len(cells), {"name": sample, "value": value, "text": text} | who)
@@ -182,6 +184,8 @@ def _mask(cells: pa.ChunkedArray) -> pa.Array:
     """Give the numbers of hexadecimal masks; null for what is none."""
     # the distinct masks of a file are few
     words = cells.combine_chunks().dictionary_encode()
-    found = (re.fullmatch(r"\s*(?:0x)?([0-9a-fA-F]{1,16})\s*", w) for w in words.dictionary.to_pylist())
+    found = (
+        re.fullmatch(r"\s*(?:0x)?([0-9a-fA-F]{1,16})\s*", w) for w in words.dictionary.to_pylist()
+    )
     values = pa.array([float(int(m[1], 16)) if m else None for m in found], pa.float64())
     return values.take(words.indices)

@@ -109,7 +109,9 @@ class _Rows:
             if word in FIELDS:
                 sample, factor, text = FIELDS[word]
                 value = pc.multiply(number(column[word]), factor)
-                made = rows(SAMPLES, len(value), {"name": sample, "value": value, "text": text} | who)
+                made = rows(
+                    SAMPLES, len(value), {"name": sample, "value": value, "text": text} | who
+                )
                 yield made.filter(made["value"].is_valid())
 
     def _cells(self) -> pa.Array:
@@ -142,7 +144,9 @@ def _processes(column: dict[str, pa.Array], who: dict[str, object]) -> pa.Table:
     seen = pa.table({"device": who["device_index"], "pid": column["pid"], "command": command,
                      "line": who["line"]})  # fmt: skip
     seen = seen.filter(pc.match_substring_regex(seen["pid"], r"^\d+$"))
-    once = seen.group_by(["device", "pid", "command"], use_threads=False).aggregate([("line", "min")])
+    once = seen.group_by(["device", "pid", "command"], use_threads=False).aggregate(
+        [("line", "min")]
+    )
     each = once.group_by("device", use_threads=False).aggregate(
         [("pid", "count"), ("command", "list"), ("line_min", "min")]
     )

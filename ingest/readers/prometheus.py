@@ -109,5 +109,3 @@ class _Scrapes:
         seconds = pc.less(pc.abs(value), 1e11)
         ms = pc.round(pc.multiply(value, pc.if_else(seconds, 1e3, 1.0)))
         return pc.multiply(pc.cast(ms, pa.int64(), safe=False), 1_000_000)
-
-

@@ -25,6 +25,7 @@ class Meaning:
 ENGINE_LABELS: Final = ("engine", "engine_index", "dp_rank")
 _MIB: Final = 1048576.0
 _S: Final = 1e9
+_POD: Final = ("pod", "container")
 
 
 def _engine(name: str, factor: float = 1.0, only: tuple[str, str] | None = None) -> Meaning:
@@ -104,9 +105,9 @@ MEANINGS: Final[dict[str, tuple[Meaning, ...]]] = {name: (meaning,) for name, me
         Meaning("net.link_rate_bytes_per_s", text=("device", "port")),
     "node_cpu_frequency_hertz": Meaning("host.cpu_clock_mhz", 1e-6, ("cpu",)),
     "node_cpu_scaling_frequency_hertz": Meaning("host.cpu_clock_mhz", 1e-6, ("cpu",)),
-    "container_cpu_cfs_throttled_seconds": Meaning("host.throttled_ns", _S, ("pod", "container")),
-    "container_cpu_cfs_throttled_periods": Meaning("host.throttled_periods", 1, ("pod", "container")),
-    "container_cpu_cfs_periods": Meaning("host.periods", 1, ("pod", "container")),
+    "container_cpu_cfs_throttled_seconds": Meaning("host.throttled_ns", _S, _POD),
+    "container_cpu_cfs_throttled_periods": Meaning("host.throttled_periods", 1, _POD),
+    "container_cpu_cfs_periods": Meaning("host.periods", 1, _POD),
     "process_cpu_seconds": Meaning("process.cpu_ns", _S),
 }.items()} | {
     "nv_trt_llm_request_metrics": (

@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from teller.ingest.logs.secrets import redact
 from teller.ingest.readers.prometheus_names import (
     DEVICE,
     ENGINE_LABELS,
@@ -17,7 +18,6 @@ from teller.ingest.readers.prometheus_names import (
     SUMMED,
     Meaning,
 )
-from teller.ingest.readers.side_secrets import hidden
 from teller.ingest.readers.side_tables import rows, samples
 from teller.ingest.records import SAMPLES
 
@@ -113,7 +113,7 @@ def _told(key: str) -> _Told:
     host = next((labels[name] for name in _HOST_LABELS if labels.get(name)), None)
     process = _process(labels)
     if meaning is None:
-        text = hidden(pa.array([key.partition("{")[2]]))[0].as_py()
+        text = redact(key.partition("{")[2])
         return _Told(f"prom:{metric}", 1.0, text, process, host, _device(labels))
     index = _device(labels) if meaning.about == DEVICE else None
     return _Told(meaning.name, meaning.factor, _text(meaning, labels), process, host, index)

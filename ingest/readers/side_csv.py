@@ -50,6 +50,11 @@ def tables(lines: Lines, head: Header, unread: Unread, *, quotes: bool) -> Itera
 
 def _table(first: int, text: str, head: Header, unread: Unread, quotes: bool) -> pa.Table:
     bad: list[csv.InvalidRow] = []
+
+    def skip(row: csv.InvalidRow) -> str:
+        bad.append(row)
+        return "skip"
+
     names = [str(at) for at in range(len(head.words))]
     made = csv.read_csv(
         io.BytesIO(text.encode()),
@@ -60,7 +65,7 @@ def _table(first: int, text: str, head: Header, unread: Unread, quotes: bool) ->
             delimiter=head.delimiter,
             quote_char='"' if quotes else False,
             ignore_empty_lines=False,
-            invalid_row_handler=lambda row: bad.append(row) or "skip",
+            invalid_row_handler=skip,
         ),
         convert_options=csv.ConvertOptions(column_types=dict.fromkeys(names, pa.string())),
     )

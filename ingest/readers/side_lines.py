@@ -1,5 +1,6 @@
 """The lines of a side file, a block at a time, with their numbers, in bounded memory."""
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,6 +13,7 @@ from teller.ingest.readers.kineto_text import Text
 
 BLOCK: Final = 1 << 23
 LONGEST: Final = 1 << 24  # a line that is longer is cut
+_COLOUR: Final = re.compile(rb"\x1b\[[0-9;]*m")
 SMALL: Final = 1 << 25  # what is read at once is not larger
 
 
@@ -79,10 +81,11 @@ class Lines:
 
 
 def tame(raw: bytes) -> str:
-    """Give text: what is no UTF-8 is replaced, CRLF is a line end, NUL and marks are gone."""
+    """Give text with plain line ends; what is no UTF-8 is replaced, marks and colours are gone."""
     # without its NUL bytes, text in UTF-16, as PowerShell redirects it, is readable too
     for mark in (b"\xef\xbb\xbf", b"\xff\xfe", b"\xfe\xff"):
         raw = raw.removeprefix(mark)
+    raw = _COLOUR.sub(b"", raw) if b"\x1b[" in raw else raw
     return raw.replace(b"\0", b"").replace(b"\r\n", b"\n").decode("utf-8", "replace")
 
 
@@ -101,3 +104,13 @@ def found(block: Block, pattern: str) -> pa.Table:
     for at in range(groups.type.num_fields):
         columns[groups.type.field(at).name] = groups.field(at)
     return pa.table(columns)
+
+
+def above(block: Block, pattern: str, lines: pa.ChunkedArray) -> pa.Table:
+    """Give for each of some lines, by number, the groups of the last line before that matched."""
+    parts = pc.extract_regex(block.lines, pattern)
+    at = pc.subtract(lines, block.first)
+    return pa.table({
+        parts.type.field(i).name: pc.fill_null_forward(pc.struct_field(parts, i)).take(at)
+        for i in range(parts.type.num_fields)
+    })  # fmt: skip

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -12,12 +13,12 @@ from teller.ingest.records import SAMPLES, TABLES, Records
 from teller.ingest.source import Reading, Remark
 
 
-def rows(schema: pa.Schema, size: int, columns: Mapping[str, object]) -> pa.Table:
+def rows(schema: pa.Schema, size: int, columns: Mapping[str, Any]) -> pa.Table:
     """Give a table of one schema of records: arrays as they are, scalars in each row, else null."""
     return pa.table([_column(columns.get(f.name), f.type, size) for f in schema], schema=schema)
 
 
-def _column(given: object, kind: pa.DataType, size: int) -> pa.Array:
+def _column(given: Any, kind: pa.DataType, size: int) -> pa.Array:
     if isinstance(given, pa.ChunkedArray):
         given = given.combine_chunks()
     if isinstance(given, list):
@@ -30,7 +31,7 @@ def _column(given: object, kind: pa.DataType, size: int) -> pa.Array:
     return given if given.type == kind else given.cast(kind)
 
 
-def samples(name: str, size: int, **columns: object) -> pa.Table:
+def samples(name: str, size: int, **columns: Any) -> pa.Table:
     """Give `size` samples of one name; those without value and text are left out."""
     made = rows(SAMPLES, size, {"name": name} | columns)
     return made.filter(pc.or_(made["value"].is_valid(), made["text"].is_valid()))

@@ -14,7 +14,9 @@ DATE_TIME: Final = (
     r"(?P<date>\d{4}[-/.]\d{2}[-/.]\d{2})[T _]+(?P<time>\d{2}:\d{2}:\d{2})"
     r"(?:[.,](?P<part>\d{1,9}))?\s?(?P<zone>Z|UTC|GMT|[+-]\d{2}:?\d{2})?"
 )
-TIME_OF_DAY: Final = r"^\s*(?P<time>(?:[01]?\d|2[0-3]):[0-5]\d:[0-5]\d)(?:[.,](?P<part>\d{1,9}))?\s*$"
+TIME_OF_DAY: Final = (
+    r"^\s*(?P<time>(?:[01]?\d|2[0-3]):[0-5]\d:[0-5]\d)(?:[.,](?P<part>\d{1,9}))?\s*$"
+)
 
 # what a file's name holds of its time: 20260912T041000Z, 2026-09-12_04-10-00, 1789185000
 _NAME_DATE: Final = re.compile(

@@ -1,0 +1,81 @@
+"""Notes of measured figures beside the data: the same names twice, in the usual state and now."""
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+import pyarrow as pa
+
+from teller.ingest.readers.side_lines import Lines, tame
+from teller.ingest.readers.side_tables import Unread, joined, reading, samples
+from teller.ingest.records import SAMPLES, Records
+from teller.ingest.source import Facts, Reading
+
+FORMAT: Final = "note"
+
+LARGEST: Final = 1 << 16
+_USUAL: Final = re.compile(
+    r"previous|prev|usual|before|baseline|healthy|normal|normally|expected|reference|earlier|"
+    r"last|yesterday|good|ok|old|was"
+)
+_NOW: Final = re.compile(r"now|current|currently|after|today|faulty|bad|slow|degraded|this|new|is")
+
+Group = dict[str, float]
+
+
+def looks_like(head: bytes, path: Path) -> bool:
+    """Tell whether a small document holds two groups of the same figures, then and now."""
+    return len(head) < LARGEST and head.strip()[:1] == b"{" and _groups(head) is not None
+
+
+def read(path: Path) -> Reading:
+    """Read one note: a sample for each figure of each state; its line is where it stands."""
+    lines, unread = Lines(path), Unread()
+    raw = b"".join(lines.text.pieces())[:LARGEST]
+    groups = _groups(raw)
+    parts: list[pa.Table] = []
+    text = tame(raw)
+    for name, (title, figures) in zip(("note.usual", "note.now"), groups or (), strict=False):
+        where = [_line(text, title, key) for key in figures]
+        parts.append(samples(name, len(figures), value=list(figures.values()),
+                             text=list(figures), line=pa.array(where, pa.int64())))  # fmt: skip
+    made = joined(SAMPLES, parts)
+    facts = Facts(str(path), FORMAT, event_count=made.num_rows)
+    return reading(lines, Records(facts, "none", samples=made), unread, "figure")
+
+
+def _groups(raw: bytes) -> tuple[tuple[str, Group], tuple[str, Group]] | None:
+    """Give the usual and the present figures, each with its title."""
+    try:
+        whole = msgspec.json.decode(tame(raw))
+    except (msgspec.DecodeError, RecursionError):
+        return None
+    if not isinstance(whole, dict):
+        return None
+    found = [(key, figures) for key, value in whole.items() if (figures := _figures(value))]
+    usual = [one for one in found if _is(one[0], _USUAL) and not _is(one[0], _NOW)]
+    now = [one for one in found if _is(one[0], _NOW) and not _is(one[0], _USUAL)]
+    pairs = ((u, n) for u in usual for n in now if u[1].keys() == n[1].keys())
+    return next(pairs, None)
+
+
+def _is(title: str, words: re.Pattern[str]) -> bool:
+    return any(words.fullmatch(word) for word in re.split(r"[\W_]+", title.lower()))
+
+
+def _figures(value: Any) -> Group | None:
+    """Give an object's figures; None where it holds anything else."""
+    if not isinstance(value, Mapping) or not value:
+        return None
+    if not all(isinstance(v, int | float) and not isinstance(v, bool) for v in value.values()):
+        return None
+    return {key: float(number) for key, number in value.items()}
+
+
+def _line(text: str, title: str, key: str) -> int:
+    """Give the line on which a figure of a group stands."""
+    start = max(0, text.find(f'"{title}"'))
+    at = text.find(f'"{key}"', start)
+    return text.count("\n", 0, max(at, start)) + 1
