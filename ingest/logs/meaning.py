@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Final
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -48,7 +49,7 @@ def with_column(lines: pa.Table, name: str, values: pa.ChunkedArray | pa.Array) 
 
 
 def told(lines: pa.Table, **columns: pa.ChunkedArray | pa.Array) -> pa.Table:
-    """Give rows of `Meant.told` for these lines."""
+    """Give rows of `Meant.told` for these lines; without columns they are just understood."""
     return pa.table({"place": lines["place"]} | {k: whole(v) for k, v in columns.items()})
 
 
@@ -94,7 +95,7 @@ def meant(
     members: Sequence[pa.Table] = (),
     processes: Mapping[tuple[str, int | None], int] | None = None,
 ) -> Meant:
-    """Put together what a module found in a block."""
+    """Put together what a module found in a block; of what is told of a line, the most counts."""
     learned = Learned(
         samples=pa.concat_tables([SAMPLES.empty_table(), *samples]),
         members=pa.concat_tables([MEMBERS.empty_table(), *members]),
@@ -107,7 +108,10 @@ def meant(
     if told:
         have = {name for table in told for name in table.schema.names}
         schema = pa.schema([field for field in known if field.name in have])
-        rows = pa.concat_tables([_as(table, schema) for table in told])
+        most_first = sorted(told, key=lambda table: -table.num_columns)
+        rows = pa.concat_tables([_as(table, schema) for table in most_first])
+        _, first = np.unique(rows["place"].to_numpy(), return_index=True)
+        rows = rows.take(np.sort(first))
     return Meant(learned, rows, processes or None)
 
 

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from teller.ingest.logs.knowledge import number, samples
-from teller.ingest.logs.meaning import filled, having, integers, said, whole, with_column
+from teller.ingest.logs.meaning import filled, having, integers, said, told, whole, with_column
 
 LINE: Final = "<line>"  # as a phrase's text: the first line of the message
 _WHOLE_NUMBERS: Final = ("pid", "rank", "line")
@@ -35,17 +35,19 @@ def marks(phrases: Iterable[Phrase]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(phrase.mark for phrase in phrases))
 
 
-def read(lines: pa.Table, phrases: Iterable[Phrase]) -> list[pa.Table]:
-    """Give the samples of all lines that fit a phrase."""
-    made = []
+def read(lines: pa.Table, phrases: Iterable[Phrase]) -> tuple[list[pa.Table], list[pa.Table]]:
+    """Give the samples of all lines that fit a phrase, and which lines are so understood."""
+    made, known = [], []
     for phrase in phrases:
         near = having(lines, phrase.mark)
         if near.num_rows:
-            made.append(_read(near, phrase))
-    return made
+            rows, sample = _read(near, phrase)
+            made.append(sample)
+            known.append(told(rows))
+    return made, known
 
 
-def _read(lines: pa.Table, phrase: Phrase) -> pa.Table:
+def _read(lines: pa.Table, phrase: Phrase) -> tuple[pa.Table, pa.Table]:
     found = pc.extract_regex(whole(lines["text"]), phrase.pattern)
     fits = found.is_valid()
     rows, found = lines.filter(fits), found.filter(fits)
@@ -64,4 +66,4 @@ def _read(lines: pa.Table, phrase: Phrase) -> pa.Table:
     elif phrase.text == LINE:
         text = said(rows["text"])
     device = integers(got["device"]) if "device" in got else None
-    return samples(phrase.name, rows, value=value, text=text, device_index=device)
+    return rows, samples(phrase.name, rows, value=value, text=text, device_index=device)

@@ -8,7 +8,16 @@ import pyarrow.compute as pc
 
 from teller.ingest.logs import phrases
 from teller.ingest.logs.knowledge import Meant, matched, number, samples
-from teller.ingest.logs.meaning import having, integers, labelled, meant, said, whole, with_column
+from teller.ingest.logs.meaning import (
+    having,
+    integers,
+    labelled,
+    meant,
+    said,
+    told,
+    whole,
+    with_column,
+)
 from teller.ingest.logs.phrases import LINE, Phrase
 
 _XID: Final = "Xid ("
@@ -68,20 +77,17 @@ class _Knowing:
 
     def learn(self, lines: pa.Table) -> Meant:
         """Read lines."""
-        made = phrases.read(lines, _PHRASES)
+        made, known = phrases.read(lines, _PHRASES)
         named = matched(having(lines, _GPU), rf"GPU at {_BUS}[.\d]*: (?P<uuid>GPU-[0-9a-f-]+)")
         self._uuids |= dict(
             zip(_address(named).to_pylist(), named["uuid"].to_pylist(), strict=True)
         )
-        return meant([*made, self._xids(having(lines, _XID)), _limited(having(lines, _LIMITED))])
+        xids, limits = _xids(having(lines, _XID)), _limits(having(lines, _LIMITED))
+        made += [self._samples(xids), _limited(limits)]
+        return meant(made, [*known, told(named), told(xids), told(limits)])
 
-    def _xids(self, lines: pa.Table) -> pa.Table:
-        """Read errors of GPUs; the driver's number of a GPU follows the order on the bus."""
-        rows = matched(
-            lines,
-            rf"\bXid \({_BUS}[^)]*\): (?P<xid>\d+)(?:, pid='?(?P<process_id>\d+))?"
-            r"(?:.*\bGPU(?P<index>\d+) GSP\b)?",
-        )
+    def _samples(self, rows: pa.Table) -> pa.Table:
+        """Say errors of GPUs; the driver's number of a GPU follows the order on the bus."""
         bus = _address(rows)
         indexed = pc.not_equal(rows["index"], "")
         pairs = zip(
@@ -117,12 +123,25 @@ def _looked_up(keys: pa.Array, known: Mapping[str, str]) -> pa.Array:
     return values.take(pc.index_in(keys, pa.array(list(known), pa.string())))
 
 
-def _limited(lines: pa.Table) -> pa.Table:
-    """Read which share of its bandwidth a device on PCIe gets, and by what it is held."""
-    rows = matched(
+def _xids(lines: pa.Table) -> pa.Table:
+    """Read errors of GPUs."""
+    return matched(
+        lines,
+        rf"\bXid \({_BUS}[^)]*\): (?P<xid>\d+)(?:, pid='?(?P<process_id>\d+))?"
+        r"(?:.*\bGPU(?P<index>\d+) GSP\b)?",
+    )
+
+
+def _limits(lines: pa.Table) -> pa.Table:
+    """Read which bandwidth a device on PCIe gets, and which it could."""
+    return matched(
         lines,
         r"(?P<have>[\d.]+) Gb/s available PCIe bandwidth, limited by .*"
         r"\(capable of (?P<could>[\d.]+) Gb/s",
     )
+
+
+def _limited(rows: pa.Table) -> pa.Table:
+    """Say which share of its bandwidth a device on PCIe gets, and by what it is held."""
     share = pc.divide(number(rows["have"]), number(rows["could"]))
     return samples("host.pcie_limited_ratio", rows, value=share, text=said(rows["text"]))

@@ -44,7 +44,7 @@ class _Knowing:
 
     def learn(self, lines: pa.Table) -> Meant:
         """Read lines."""
-        return meant(phrases.read(lines, _PHRASES))
+        return meant(*phrases.read(lines, _PHRASES))
 
 
 def knowing() -> _Knowing:

@@ -41,7 +41,8 @@ class _Knowing:
 
     def learn(self, lines: pa.Table) -> Meant:
         """Read lines."""
-        return meant([_answers(having(lines, _ACCESS)), *phrases.read(lines, _PHRASES)])
+        single, known = phrases.read(lines, _PHRASES)
+        return meant([_answers(having(lines, _ACCESS)), *single], known)
 
 
 def knowing() -> _Knowing:

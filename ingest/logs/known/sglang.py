@@ -116,11 +116,12 @@ class _Knowing:
         rest = lines.filter(pc.invert(pc.match_substring_regex(lines["text"], batch)))
         args = having(rest, _ARGS)
         found += options(args) if args.num_rows else []
-        found += phrases.read(rest, _PHRASES)
+        single, understood = phrases.read(rest, _PHRASES)
         failed, also = _failed(having(rest, _TRANSFER))
         asked, about = _requests(rest)
         self._place(lines, args)
-        return meant([*found, *failed], known + also + about, asked, processes=self._ranks())
+        known += [*understood, *also, *about]
+        return meant([*found, *single, *failed], known, asked, processes=self._ranks())
 
     def _place(self, lines: pa.Table, args: pa.Table) -> None:
         """Remember the labels of processes and how the engine is spread."""
@@ -201,7 +202,7 @@ def _failed(lines: pa.Table) -> tuple[list[pa.Table], list[pa.Table]]:
     """Read failed transfers of single requests: who, and the room that both sides know."""
     told_: list[pa.Table] = []
     pattern = r"rank=(?P<rank>\d+) \S*?rid='(?P<text>[^']+)'"
-    found = phrases.read(lines, [Phrase("kv.transfer_failed", _TRANSFER, pattern)])
+    found, _ = phrases.read(lines, [Phrase("kv.transfer_failed", _TRANSFER, pattern)])
     rows = matched(
         lines,
         r"rank=\d+ \S*?rid='(?P<asked>[^']+)'(?: \S*?bootstrap_room=(?P<room>\d+))?"

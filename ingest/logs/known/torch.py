@@ -7,7 +7,7 @@ import pyarrow.compute as pc
 
 from teller.ingest.logs import phrases
 from teller.ingest.logs.knowledge import Meant, matched, number, samples
-from teller.ingest.logs.meaning import filled, having, integers, labelled, meant, whole
+from teller.ingest.logs.meaning import filled, having, integers, labelled, meant, told, whole
 from teller.ingest.logs.phrases import LINE, Phrase
 from teller.ingest.records import MEMBERS
 
@@ -63,11 +63,13 @@ class _Knowing:
 
     def learn(self, lines: pa.Table) -> Meant:
         """Read lines."""
-        made = phrases.read(lines, _PHRASES)
-        made += phrases.read(_failures(having(lines, _SUMMARY)), [_FAILURE])
+        made, known = phrases.read(lines, _PHRASES)
+        failed, also = phrases.read(_failures(having(lines, _SUMMARY)), [_FAILURE])
         watched = _placed(lines.filter(pc.match_substring_regex(lines["text"], _WATCHED)))
-        counters = _counters(watched)
-        return meant([*made, *_timeouts(watched), *_said(counters)], members=[_members(counters)])
+        counters, timeouts = _counters(watched), _timeouts(watched)
+        known += [*also, *(told(rows, rank=rows["rank"]) for rows in (counters, *timeouts))]
+        late = [sample for rows in timeouts for sample in _late(rows)]
+        return meant([*made, *failed, *late, *_said(counters)], known, members=[_members(counters)])
 
 
 def knowing() -> _Knowing:
@@ -107,38 +109,34 @@ def _placed(lines: pa.Table) -> pa.Table:
 
 
 def _timeouts(lines: pa.Table) -> list[pa.Table]:
-    """Read collectives that did not end in time."""
-    rows = matched(
+    """Read collectives that did not end in time: with their sizes, and by number alone."""
+    sized = matched(
         lines,
         r"Work\w*\(SeqNum=(?P<seq>\d+), *OpType=(?P<op>\w+), *NumelIn=(?P<input>\d+), *"
         r"NumelOut=(?P<output>\d+)(?:, *Timeout\(ms\)=(?P<limit>\d+))?\)"
         r"(?: *ran *for *(?P<ran>\d+) *milliseconds)?",
     )
-    if not rows.num_rows:
-        return _failed(lines)
-    text = labelled("{} NumelIn={} NumelOut={}", rows["op"], rows["input"], rows["output"])
-    for form, column in (
-        (" Timeout(ms)={}", filled(rows["limit"])),
-        (" ran for {} ms", filled(rows["ran"])),
-        (" group {}", rows["guid"]),
-    ):
-        more = pc.coalesce(labelled(form, column), pa.scalar(""))
-        text = pc.binary_join_element_wise(text, more, "")
-    return [
-        samples("watchdog.timeout", rows, value=number(rows["seq"]), text=text),
-        samples("watchdog.elements", rows, value=number(rows["input"]), text=rows["op"]),
-        *_failed(lines),
-    ]
-
-
-def _failed(lines: pa.Table) -> list[pa.Table]:
-    """Read the line that names a group and its work, after or without the one with the sizes."""
-    rows = matched(
+    numbered = matched(
         lines,
         r"(?:Timeout at NCCL work|detected by watchdog at work(?: *sequence id)?): *(?P<seq>\d+)",
     )
-    text = pc.coalesce(labelled("group {}", rows["guid"]), pa.scalar(""))
-    return [samples("watchdog.timeout", rows, value=number(rows["seq"]), text=text)]
+    return [rows for rows in (sized, numbered) if rows.num_rows]
+
+
+def _late(rows: pa.Table) -> list[pa.Table]:
+    """Say collectives that did not end in time."""
+    group = pc.coalesce(labelled("group {}", rows["guid"]), pa.scalar(""))
+    if "op" not in rows.column_names:
+        return [samples("watchdog.timeout", rows, value=number(rows["seq"]), text=group)]
+    text = labelled("{} NumelIn={} NumelOut={}", rows["op"], rows["input"], rows["output"])
+    for form, column in ((" Timeout(ms)={}", rows["limit"]), (" ran for {} ms", rows["ran"])):
+        more = pc.coalesce(labelled(form, filled(column)), pa.scalar(""))
+        text = pc.binary_join_element_wise(text, more, "")
+    text = pc.utf8_rtrim_whitespace(pc.binary_join_element_wise(text, group, " "))
+    return [
+        samples("watchdog.timeout", rows, value=number(rows["seq"]), text=text),
+        samples("watchdog.elements", rows, value=number(rows["input"]), text=rows["op"]),
+    ]
 
 
 def _counters(lines: pa.Table) -> pa.Table:

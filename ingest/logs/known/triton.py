@@ -43,7 +43,8 @@ class _Knowing:
         ]
         step = integers(figures.of("Iteration Counter"))
         known = [told(stats, params=figures.params, step_index=step)] if stats.num_rows else []
-        return meant([*made, *phrases.read(lines, _PHRASES)], known)
+        single, also = phrases.read(lines, _PHRASES)
+        return meant(made + single, known + also)
 
 
 def knowing() -> _Knowing:

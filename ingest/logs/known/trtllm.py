@@ -44,7 +44,8 @@ class _Knowing:
     def learn(self, lines: pa.Table) -> Meant:
         """Read lines."""
         made, known = _iterations(having(lines, _ITERATION))
-        return meant([*made, *phrases.read(lines, _PHRASES)], known)
+        single, also = phrases.read(lines, _PHRASES)
+        return meant(made + single, known + also)
 
 
 def knowing() -> _Knowing:

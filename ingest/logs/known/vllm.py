@@ -169,10 +169,11 @@ class _Knowing:
             found, known = found + more, known + also
         config = rest.filter(pc.match_substring_regex(rest["text"], _OPTIONS))
         found += options(config) if config.num_rows else []
-        found += phrases.read(rest, _PHRASES)
+        single, about = phrases.read(rest, _PHRASES)
         asked, also = requests_of(rest)
         self._place(rest)
-        return meant(found, known + also, [asked], processes=dict(self._ranks))
+        told_ = [*known, *about, *also, told(config)]
+        return meant(found + single, told_, [asked], processes=dict(self._ranks))
 
     def _place(self, lines: pa.Table) -> None:
         """Learn ranks of processes; what is said at the assignment goes before the rest."""

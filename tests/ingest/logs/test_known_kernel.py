@@ -108,6 +108,16 @@ def test_an_address_is_joined_to_the_device_that_the_log_names(lines: Lines) -> 
     assert [uuid in row["text"] for row in xids] == [True, True, False]
 
 
+def test_lines_that_are_understood_are_told(lines: Lines) -> None:
+    texts = [
+        "NVRM: Xid (PCI:0000:38:00): 79, pid=1, name=x, GPU has fallen off the bus.",
+        "NVRM: x",
+    ]
+    told = kernel.knowing().learn(lines(texts)).told
+    assert told is not None
+    assert told["place"].to_pylist() == [0]
+
+
 def test_real_logs_give_each_xid(shared: Path, lines: Lines) -> None:
     count = 0
     for path in sorted((shared / "traces" / "dmesg_xid").glob("*.log")):

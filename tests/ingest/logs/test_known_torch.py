@@ -44,6 +44,13 @@ def test_a_timeout_in_each_grammar(
     assert samples(table, "watchdog.elements") == [(1, "ALLGATHER", rank)]
 
 
+def test_a_line_gets_its_rank(lines: Lines) -> None:
+    texts = [f"[Rank 3] {WORK}", f"[PG ID 5 PG GUID 37(tp) Rank 1] {WORK}"]
+    told = torch.knowing().learn(lines(texts)).told
+    assert told is not None
+    assert told.to_pylist() == [{"place": 0, "rank": 3}, {"place": 1, "rank": None}]
+
+
 def test_a_line_that_a_terminal_wrapped_is_the_same(lines: Lines) -> None:
     wrapped = "[Rank 0] " + WORK.replace("Numel", "Num\n    el").replace("ran for", "ran\nfor")
     assert samples(lines([wrapped]), "watchdog.elements") == [(1, "ALLGATHER", 0)]
