@@ -140,11 +140,9 @@ def assemble(
     shifts = renumber(sources, line.timed.members)
     stepped = steps_of(sources, ranks, line, shifts)
     sums = [_renumbered(s.operators, shift) for s, shift in zip(sources, shifts, strict=True)]
+    loaded = zip(ranks, sources, sums, stepped.loads, strict=True)
     expected = scores.expected(
-        [
-            (i, rank, _scored(table, sources[i]), load)
-            for i, (rank, table, load) in enumerate(zip(ranks, sums, stepped.loads, strict=True))
-        ]
+        [(i, rank, _scored(t, one), load) for i, (rank, one, t, load) in enumerate(loaded)]
     )
     facts = facts_of(sources, line, sums, shifts)
     kept = [r.part for r in records]
@@ -152,24 +150,10 @@ def assemble(
     inputs_of = [input_id(key, r.digest, r.host) for r in kept]
     rows = rows_of(records, who, inputs_of, key, line, parts)
     return Assembly(
-        key,
-        name,
-        deployment,
-        engine,
-        parts,
-        tuple(inputs),
-        tuple(remarks),
-        line,
-        stepped,
-        tuple(shifts),
-        expected,
-        tuple(facts),
-        tuple(records),
-        who,
-        rows,
-        tie(rows.lines, stepped.steps),
-        baseline,
-    )
+        key, name, deployment, engine, parts, tuple(inputs), tuple(remarks), line, stepped,
+        tuple(shifts), expected, tuple(facts), tuple(records), who, rows,
+        tie(rows.lines, stepped.steps), baseline,
+    )  # fmt: skip
 
 
 def _first(records: Sequence[DatedRecords]) -> int:
