@@ -32,7 +32,8 @@ def read(path: Path) -> Reading:
     _, raw = next(lines.raw_blocks(), (1, b""))
     if raw.lstrip(b"\xef\xbb\xbf \t\r\n")[:1] == b"{":
         meant = _of_keys(first_object(raw))
-        parts = [meant.requests(table) for table in _json_tables(lines, meant, unread)]
+        tables_ = _json_tables(lines, meant, unread) if meant.fits else []
+        parts = [meant.requests(table) for table in tables_]
     elif (head := _header(raw[: 1 << 16])) is not None:
         meant = _of_words(head)
         parts = [meant.requests(t) for t in tables(lines, head, unread, quotes=True) if t.num_rows]

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from teller.ingest.readers.client_columns import ends
-from teller.ingest.readers.side_json import documents
+from teller.ingest.readers.side_json import Whole, documents
 from teller.ingest.readers.side_lines import Lines
 from teller.ingest.readers.side_tables import Unread, joined, reading, rows
 from teller.ingest.readers.side_times import epoch, ns_of
@@ -27,8 +27,8 @@ _SUMS: Final = (b'"request_throughput"', b'"output_throughput"')
 class Result(msgspec.Struct):
     """A benchmark's result; texts of requests are not even decoded."""
 
-    input_lens: list[int | None] = []
-    output_lens: list[int | None] = []
+    input_lens: list[Whole | None] = []
+    output_lens: list[Whole | None] = []
     ttfts: list[float | None] = []
     itls: list[list[float] | None] = []
     start_times: list[float | None] = []
@@ -38,8 +38,8 @@ class Result(msgspec.Struct):
 class PerfRequest(msgspec.Struct):
     """A request of genai-perf; all times are epoch ns."""
 
-    timestamp: int
-    response_timestamps: list[int] = []
+    timestamp: Whole
+    response_timestamps: list[Whole] = []
 
 
 class Experiment(msgspec.Struct):

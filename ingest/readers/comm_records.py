@@ -7,7 +7,7 @@ import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from teller.ingest.readers.side_json import first_object, objects
+from teller.ingest.readers.side_json import Whole, first_object, objects
 from teller.ingest.readers.side_lines import Lines
 from teller.ingest.readers.side_tables import Unread, joined, reading, rows
 from teller.ingest.records import JOINS, MEMBERS, Records
@@ -21,11 +21,11 @@ class Call(msgspec.Struct):
 
     op: str
     group: str
-    seq: int
-    t0: int
-    t1: int | None = None
-    peer: int = -1
-    bytes: int | None = None
+    seq: Whole
+    t0: Whole
+    t1: Whole | None = None
+    peer: Whole = -1
+    bytes: Whole | None = None
 
 
 def looks_like(head: bytes, path: Path) -> bool:

@@ -13,7 +13,7 @@ from teller.ingest.readers.side_tables import Unread, joined, samples
 TOPO: Final = r"^\s+GPU0\s+.*(?:CPU Affinity|GPU1)|^GPU0\s+X\s"
 QUERY: Final = r"^=+NVSMI LOG=+|^GPU [0-9A-Fa-f]{8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.\d\s*$"
 
-_DEVICE: Final = re.compile(r"(?:GPU|NIC)\d+|mlx\d_\w+|bnxt_re\w+|irdma\w+|rocep\w+|ibp\w+")
+_DEVICE: Final = re.compile(r"(?:GPU|NIC)\d{1,4}|mlx\d_\w+|bnxt_re\w+|irdma\w+|rocep\w+|ibp\w+")
 _MIB: Final = 1048576.0
 # fmt: off
 # the path of a figure in the report, its sample, what to multiply by, and the sample's text

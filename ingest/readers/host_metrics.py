@@ -10,7 +10,7 @@ import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from teller.ingest.readers.side_json import first_object, objects
+from teller.ingest.readers.side_json import Whole, first_object, objects
 from teller.ingest.readers.side_lines import Lines
 from teller.ingest.readers.side_tables import Unread, joined, reading, samples
 from teller.ingest.readers.side_times import civil
@@ -36,28 +36,28 @@ DEVICE_FIGURES: Final = {  # a node monitor's figure, its sample, what to multip
 class Peer(msgspec.Struct):
     """TCP connections of a rank to one host: counters since they began."""
 
-    retrans: int | None = None
-    tx: int | None = None
-    rx: int | None = None
+    retrans: Whole | None = None
+    tx: Whole | None = None
+    rx: Whole | None = None
     rtt_us: float | None = None
 
 
 class Node(msgspec.Struct):
     """One rank's process at one moment."""
 
-    rank: int
+    rank: Whole
     host: str = ""
-    oncpu_ns: int | None = None
-    runq_ns: int | None = None
+    oncpu_ns: Whole | None = None
+    runq_ns: Whole | None = None
     tcp: dict[str, Peer] = {}
 
 
 class Moment(msgspec.Struct):
     """All ranks at one moment, in epoch ns; `cpu` has ticks of each CPU as /proc/stat counts."""
 
-    t: int
+    t: Whole
     nodes: list[Node]
-    cpu: list[list[int]] = []
+    cpu: list[list[Whole]] = []
 
 
 def looks_like(head: bytes, path: Path) -> bool:

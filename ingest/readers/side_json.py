@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterator
-from typing import Any, Final, TypeVar
+from typing import Annotated, Any, Final, TypeVar
 
 import msgspec
 
@@ -10,6 +10,7 @@ from teller.ingest.readers.side_lines import Lines, head_lines
 from teller.ingest.readers.side_tables import Unread
 
 T = TypeVar("T")
+Whole = Annotated[int, msgspec.Meta(ge=-(1 << 62), le=1 << 62)]  # a number that a column can hold
 
 LARGEST: Final = 1 << 28  # bytes of one document
 _BROKEN: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
@@ -36,8 +37,12 @@ def objects(lines: Lines, kind: type[T], unread: Unread) -> Iterator[tuple[list[
         parts = raw.removesuffix(b"\n").split(b"\n")
         filled = [(first + at, part) for at, part in enumerate(parts) if part.strip(b" \t\r\0")]
         try:
-            yield decoder.decode_lines(b"\n".join(p for _, p in filled)), [n for n, _ in filled]
+            values = decoder.decode_lines(b"\n".join(part for _, part in filled))
         except _BROKEN:
+            values = []
+        if len(values) == len(filled):  # an object over several lines is one value
+            yield values, [at for at, _ in filled]
+        else:
             yield _one_by_one(decoder, filled, unread)
 
 

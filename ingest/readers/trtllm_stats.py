@@ -8,7 +8,7 @@ import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from teller.ingest.readers.side_json import documents
+from teller.ingest.readers.side_json import Whole, documents
 from teller.ingest.readers.side_lines import Lines
 from teller.ingest.readers.side_tables import Unread, joined, reading, samples
 from teller.ingest.readers.side_times import civil
@@ -42,7 +42,7 @@ class Cache(msgspec.Struct, rename="camel"):
 class Iteration(msgspec.Struct, rename="camel"):
     """One iteration; what a version does not have is None."""
 
-    iter: int | None = None
+    iter: Whole | None = None
     timestamp: str | None = None
     iter_latency_ms: float | None = msgspec.field(default=None, name="iterLatencyMS")
     host_step_time_ms: float | None = msgspec.field(default=None, name="hostStepTimeMS")
@@ -51,7 +51,7 @@ class Iteration(msgspec.Struct, rename="camel"):
     )
     num_active_requests: float | None = None
     num_queued_requests: float | None = None
-    attention_dp_rank: int | None = None
+    attention_dp_rank: Whole | None = None
     inflight_batching_stats: Batch | None = None
     kv_cache_stats: Cache | None = None
 
