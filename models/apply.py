@@ -45,7 +45,8 @@ def apply(rule: Rule, case: Case) -> Applied:
     found: dict[tuple[object, ...], Candidate] = {}
     rows = list(_rows(rule, case))
     for row, episode in rows:
-        for candidate in _candidates(rule, _completed(row, case), episode, case):
+        known = _completed(dict(rule.thresholds) | row, case)
+        for candidate in _candidates(rule, known, episode, case):
             who = tuple(str(candidate.row.get(c)) for c in rule.culprit)
             when = candidate.row.get("first_step"), candidate.row.get("last_step")
             found.setdefault((who, when), candidate)  # two episodes may lead to one
@@ -130,7 +131,7 @@ def _candidates(
     if rule.episode is None:
         yield Candidate(rule, row | {"excess_ns": episode.excess_ns} if episode else row, episode)
         return
-    steps = case.rows(rule.episode.cypher, dict(rule.thresholds) | row)
+    steps = case.rows(rule.episode.cypher, row)
     series = [s["step_index"] for s in steps], [s["excess_ns"] for s in steps]
     for own in episodes.find_all(*series):
         if not _stands(own, rule.episode, len(steps)):
@@ -167,9 +168,8 @@ def _finding(one: Candidate, case: Case) -> Finding:
     rule = one.rule
     cost = _cost(one, case)
     row = one.row | {"share": cost.share}
-    values = dict(rule.thresholds) | row
-    evidence = tuple(e for shown in rule.evidence for e in _evidence(shown, values, case))
-    against = [a for a in rule.against if case.rows(a.cypher, values)]
+    evidence = tuple(e for shown in rule.evidence for e in _evidence(shown, row, case))
+    against = [a for a in rule.against if case.rows(a.cypher, row)]
     sure = rule.confidence * (one.episode.clarity if one.episode else 1.0)
     sure = max(0.05, sure - sum(a.lowers for a in against))
     culprit = _culprit(rule, row)

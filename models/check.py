@@ -6,7 +6,7 @@ types. Flaws name the rule, and the line of its file where the text of the file 
 
 import re
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from string import Formatter
 from typing import Any, Final
@@ -55,23 +55,31 @@ class Flaw:
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """One file of a rule: the rule where it could be read, and its flaws."""
+    """One file of a rule: its text, the rule where it could be read, and its flaws."""
 
     path: Path
+    text: str
     rule: Rule | None
-    flaws: tuple[Flaw, ...]
+    flaws: tuple[Flaw, ...] = ()
 
 
-def check_file(path: Path, store: Store, known: Collection[str]) -> Checked:
-    """Check the rule in a file; `known` are the ids of the other rules, `store` is empty."""
+def read(path: Path) -> Checked:
+    """Read the rule in a file; one that cannot be read has that as its flaw."""
     text = path.read_bytes().decode("utf-8", "replace")
     try:
-        rule = parse(path.name, text)
+        return Checked(path, text, parse(path.name, text))
     except BadUsage as err:
         what = str(err).removeprefix(f"rule {path.name}: ")
         at = _AT.search(what)
-        return Checked(path, None, (Flaw(path.stem, int(at[1]) if at else None, what),))
-    return Checked(path, rule, tuple(flaws(rule, store, {*known, rule.id}, text)))
+        flaw = Flaw(path.stem, int(at[1]) if at else None, what)
+        return Checked(path, text, None, (flaw,))
+
+
+def check(one: Checked, store: Store, known: Collection[str]) -> Checked:
+    """Check a rule that was read; `known` are the ids of all rules, `store` is empty."""
+    if one.rule is None:
+        return one
+    return replace(one, flaws=(*one.flaws, *flaws(one.rule, store, known, one.text)))
 
 
 def flaws(rule: Rule, store: Store, known: Collection[str], text: str = "") -> list[Flaw]:

@@ -30,12 +30,15 @@ __all__ = [
     "Options",
     "Progress",
     "Silent",
+    "baseline_of",
     "diagnose",
     "ingest",
     "inspect",
     "judge_runs",
     "remember",
+    "run_at",
     "step_rows",
+    "suspects_of",
 ]
 
 DEPLOYMENT: Final = "default"
@@ -126,13 +129,23 @@ def diagnose(
 def _judged(
     workspace: Workspace, runs: Sequence[RunSummary], options: Options, progress: Progress
 ) -> dict[int, Judged]:
-    """Judge the runs; those that files call a baseline serve the others, and are judged alone."""
+    suspects, healthy = suspects_of(workspace, runs, options, progress)
+    return judge_runs(workspace, suspects, options, progress, healthy)
+
+
+def suspects_of(
+    workspace: Workspace, runs: Sequence[RunSummary], options: Options, progress: Progress
+) -> tuple[list[int], int | None]:
+    """Give the runs to judge and the healthy one that they are compared with, where there is one.
+
+    Runs that files call a baseline serve the others, and are judged alone.
+    """
     usual = {e.run_id for e in workspace.archive.runs() if e.baseline}
     suspects = [r.id for r in runs if r.id not in usual]
-    healthy = _baseline(workspace, options, progress)
+    healthy = baseline_of(workspace, options, progress)
     if healthy is None and suspects:
         healthy = next((r.id for r in runs if r.id in usual), None)
-    return judge_runs(workspace, suspects or [r.id for r in runs], options, progress, healthy)
+    return suspects or [r.id for r in runs], healthy
 
 
 def _nothing(got: Ingested) -> tuple[str, ...]:
@@ -141,21 +154,28 @@ def _nothing(got: Ingested) -> tuple[str, ...]:
     return ("no trace was found in these paths; teller doctor PATH says what is looked for",)
 
 
-def _baseline(workspace: Workspace, options: Options, progress: Progress) -> int | None:
+def baseline_of(workspace: Workspace, options: Options, progress: Progress) -> int | None:
     """Give the healthy run that the user names: a stored one, or a path to ingest."""
     if not options.baseline:
         return None
+    return run_at(workspace, options.baseline, "--baseline", options, progress)[-1]
+
+
+def run_at(
+    workspace: Workspace, name: str, asked_by: str, options: Options, progress: Progress
+) -> list[int]:
+    """Give the stored run of that id or name, or the runs of a path, which is ingested first."""
     entries = workspace.archive.runs()
-    known = {name: e.run_id for e in entries for name in (str(e.run_id), e.name)}
-    if options.baseline in known:
-        return known[options.baseline]
-    path = Path(options.baseline)
+    known = {key: e.run_id for e in entries for key in (str(e.run_id), e.name)}
+    if name in known:
+        return [known[name]]
+    path = Path(name)
     if not path.exists():
-        raise UnknownName("path or run for --baseline", options.baseline, {e.name for e in entries})
+        raise UnknownName(f"path or run for {asked_by}", name, {e.name for e in entries})
     got = ingest([path], workspace, options, progress)
     if not got.runs:
-        raise NothingUsable(f"--baseline {path}: nothing in it could be used")
-    return got.runs[-1].id
+        raise NothingUsable(f"{asked_by} {path}: nothing in it could be used")
+    return [run.id for run in got.runs]
 
 
 def judge_runs(

@@ -8,7 +8,7 @@ import pytest
 from teller.errors import BadUsage, UnknownName
 from teller.graph.classes import class_named
 from teller.graph.embedded import EmbeddedStore
-from teller.models.check import check_file, flaws
+from teller.models.check import check, flaws, read
 from teller.models.rule import rule_named, rules
 
 RULES = rules()
@@ -65,7 +65,7 @@ def test_a_wrong_rule_is_told_with_what_is_wrong_and_its_line(
     assert right in OURS
     path = tmp_path / "mine.toml"
     path.write_text(OURS.replace(right, wrong, 1), "utf-8")
-    flaw = check_file(path, empty, RULES).flaws[0]
+    flaw = check(read(path), empty, RULES).flaws[0]
     assert said in flaw.what
     if line:
         assert line in path.read_text("utf-8").splitlines()[(flaw.line or 0) - 1]
@@ -74,7 +74,7 @@ def test_a_wrong_rule_is_told_with_what_is_wrong_and_its_line(
 def test_a_right_rule_has_no_flaw(empty: EmbeddedStore, tmp_path: Path) -> None:
     path = tmp_path / "mine.toml"
     path.write_text(OURS, "utf-8")
-    checked = check_file(path, empty, RULES)
+    checked = check(read(path), empty, RULES)
     assert checked.rule == RULES["slow_rank"]
     assert not checked.flaws
 
