@@ -185,7 +185,7 @@ def record_hosts(
     `known` are hosts that other files name: a file-name prefix that is one of them is a host.
     """
     names = [r.facts.path for r in records]
-    prefixes = _record_prefixes(names, {*known, *(r.facts.host for r in records)})
+    prefixes = _record_prefixes(names, {*known, *(r.facts.host for r in records)} - {""})
     given = []
     for one in records:
         facts = one.facts
