@@ -126,9 +126,39 @@ NOT_MATCHED: Final = (
 )
 
 
+CAPTURED: Final = "MATCH (s:Span) WHERE s.run_id = $run RETURN s.id AS id LIMIT 1"
+# What else a run may hold: its name, what it would show, and the queries of which one finds it.
+LAYERS: Final = (
+    (
+        "service logs (what the engine did, its queue and its load)",
+        "MATCH (q:Sample) WHERE q.run_id = $run AND q.name STARTS WITH 'engine.' "
+        "RETURN q.id AS id LIMIT 1",
+        "MATCH (l:LogLine) WHERE l.run_id = $run "
+        "AND l.origin IN ['vllm', 'sglang', 'trtllm', 'triton', 'ray'] RETURN l.id AS id LIMIT 1",
+    ),
+    (
+        "communication records (which rank a collective waits for, and over which path)",
+        "MATCH (r:Rank)-[m:MEMBER_OF]->(g:ProcessGroup) WHERE r.run_id = $run "
+        "RETURN g.id AS id LIMIT 1",
+        "MATCH (q:Sample) WHERE q.run_id = $run AND q.name STARTS WITH 'nccl.' "
+        "RETURN q.id AS id LIMIT 1",
+    ),
+    (
+        "device metrics (clocks, power, heat, errors)",
+        "MATCH (q:Sample) WHERE q.run_id = $run AND q.name STARTS WITH 'gpu.' "
+        "RETURN q.id AS id LIMIT 1",
+    ),
+)
+
+
 def not_seen(store: Store, run: int) -> Iterator[str]:
-    """Say what this capture cannot tell, and what to record to see it."""
+    """Say what this run cannot tell, and what to record to see it."""
     case = Case(store, run)
+    if not case.rows(CAPTURED, {}):
+        absent = [name for name, *asked in LAYERS if not any(case.rows(a, {}) for a in asked)]
+        said = "; ".join(["captures (each step, operator and kernel)", *absent])
+        yield f"not in this run: {said}; teller doctor PATH says how to record them"
+        return
     asked = (*NOT_SEEN, NOT_MATCHED) if len(case.ranks) > 1 else NOT_SEEN
     for cypher, sentence in asked:
         if not case.rows(cypher, {}):
