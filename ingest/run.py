@@ -19,6 +19,7 @@ from teller.ingest.members import Fresh, FreshRecords
 from teller.ingest.parts import Part, RecordPart
 from teller.ingest.plan import compute
 from teller.ingest.plausible import plausible
+from teller.ingest.readers import note
 from teller.ingest.records import Records
 from teller.ingest.shape import Shaped, shape
 from teller.ingest.source import Reading, Remark
@@ -205,6 +206,11 @@ def _records(found: Found, results: Sequence[FileResult], told: Told) -> list[Fr
     spoken = {s.facts.host for one in results for s in one.shaped} - {""}
     hosts = record_hosts([r for _, r in pairs], told, found.manifests, spoken)
     return [
-        FreshRecords(c, RecordPart(r, *host, c.head, c.digest, c.modified_ns, c.baseline))
+        FreshRecords(c, RecordPart(r, *host, c.head, c.digest, c.modified_ns, _healthy(c)))
         for (c, r), host in zip(pairs, hosts, strict=True)
     ]
+
+
+def _healthy(candidate: Candidate) -> bool:
+    """Tell whether a file is of the healthy run; a note holds figures of both states."""
+    return candidate.baseline and candidate.format != note.FORMAT
