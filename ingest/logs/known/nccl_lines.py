@@ -15,7 +15,7 @@ MOST: Final = 500  # characters of a line that a sample keeps
 def own(lines: pa.Table) -> pa.Table:
     """Give NCCL's lines, `text` being the message alone and `raw` what the line had."""
     text = lines["text"].combine_chunks()
-    ours = pc.equal(lines["origin"].combine_chunks().cast(pa.string()), "nccl")
+    ours = pc.equal(lines["origin"].cast(pa.string()).combine_chunks(), "nccl")
     ours = pc.or_(pc.fill_null(ours, False), pc.fill_null(pc.match_substring(text, "NCCL "), False))
     rows = lines.filter(ours)
     raw = rows["text"].combine_chunks()
