@@ -53,7 +53,7 @@ WRONG = {
     "class": ('class = "slow_rank"', 'class = "slow_rnk"', "no class 'slow_rnk'", ""),
     "TOML": ('each = "episode"', "each = episode", "Invalid value", "each"),
     "key": ("each =", "eech =", "unknown field `eech`", ""),
-    "look-alike": ('each = "episode"', 'unless = ["slow_rk"]', "is not there: slow_rk", "slow_rk"),
+    "look-alike": ("unless = [", 'unless = ["slow_rk", ', "is not there: slow_rk", "slow_rk"),
 }
 
 
