@@ -58,7 +58,7 @@ CALLS: Final = pa.schema(
         pa.field(
             "group_name", pa.string()
         ),  # the process group's name; null where nothing tells it
-        pa.field("comm", pa.string()),  # communicator id as hex, where known
+        pa.field("comm", pa.string()),  # communicator id as hex without 0x, where known
         pa.field("seq", pa.int64()),  # sequence number in the group, where the source has one
         pa.field("size_bytes", pa.int64()),  # payload of this rank's input
         pa.field("dtype", pa.string()),

@@ -209,7 +209,7 @@ def _item_bytes(dtype: str) -> int:
 
 def _hex(word: str) -> str | None:
     try:
-        return hex(int(word, 0) & UNSIGNED) if word else None
+        return f"{int(word, 0) & UNSIGNED:x}" if word else None
     except ValueError:
         return word
 

@@ -121,13 +121,13 @@ def _group_name(group: str | int | None) -> str | None:
 
 @lru_cache
 def hexed(comm: str | int | None) -> str | None:
-    """Give a communicator id as hex with 0x, whether it came as a number or as text."""
+    """Give a communicator id as plain hex, whether it came as a number or as text."""
     if isinstance(comm, str):
         try:
             return hexed(int(comm, 0))
         except ValueError:
             return comm or None
-    return None if comm is None else hex(comm & ((1 << 64) - 1))
+    return None if comm is None else f"{comm & ((1 << 64) - 1):x}"
 
 
 @lru_cache(maxsize=1 << 12)

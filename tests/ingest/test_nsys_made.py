@@ -150,12 +150,12 @@ def test_a_kernel_takes_over_the_payload_of_the_range_that_launched_it(made: Mak
     (source,) = reading.sources
     said = source.calls.sort_by("place").to_pylist()
     assert [(c["op"], c["comm"], c["seq"], c["size_bytes"], c["dtype"]) for c in said] == [
-        ("all_reduce", "0xfffffffffffffffe", 12, 4096, None),
+        ("all_reduce", "fffffffffffffffe", 12, 4096, None),
         ("all_reduce", None, None, None, None),
-        ("all_reduce", "0xfffffffffffffffe", 12, 4096, "bf16"),
+        ("all_reduce", "fffffffffffffffe", 12, 4096, "bf16"),
         ("all_reduce", None, None, None, "bf16"),
     ]
-    assert [(g.comm, g.size) for g in source.facts.groups] == [("0xfffffffffffffffe", 4)]
+    assert [(g.comm, g.size) for g in source.facts.groups] == [("fffffffffffffffe", 4)]
     assert any("1 payloads" in r.what for r in reading.remarks)
 
 
