@@ -304,6 +304,6 @@ def test_communication_is_told_by_metadata_first_and_by_name_else(tmp_path: Path
         (6, "all_to_all", None, None, None, None),
         (8, "send", "3", None, None, 1),
     ]
-    assert source.calls["comm"].to_pylist()[0] == hex(10159970886766084423)
+    assert source.calls["comm"].to_pylist()[0] == f"{10159970886766084423:x}"
     (group,) = source.facts.groups
-    assert (group.name, group.ranks, group.comm) == ("3", (0, 1), hex(10159970886766084423))
+    assert (group.name, group.ranks, group.comm) == ("3", (0, 1), f"{10159970886766084423:x}")
