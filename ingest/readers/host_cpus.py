@@ -13,7 +13,7 @@ from teller.ingest.readers.side_tables import Unread, number, samples
 NUMACTL: Final = r"^physcpubind:\s*\d"
 TASKSET: Final = r"^pid \d+'s (?:current |new )?affinity (?:mask|list): "
 STATUS: Final = r"^Cpus_allowed(?:_list)?:\s"
-SCHED: Final = r"^.+ \(\d+, #threads: \d+\)\s*$"
+SCHED: Final = r"^.+ \(\d{1,9}, #threads: \d{1,9}\)\s*$"
 # a dump of several files has each one's path before its line
 _PATH: Final = r"^(?:(?P<path>\S*)cpu\.(?:stat|max):\s*)?"
 CPU_STAT: Final = r"^(?:\S*cpu\.stat:\s*)?nr_throttled \d+\s*$"
@@ -126,7 +126,7 @@ def _process(rows: pa.Table, name: str, pid: str) -> tuple[pa.Table, dict[str, o
     pids = rows.filter(pc.match_substring_regex(rows["key"], pid))["value"]
     if len(names):
         who["process"] = names[0].as_py()
-    if len(pids) and pids[0].as_py().isdigit():
+    if len(pids) and re.fullmatch(r"\d{1,9}", pids[0].as_py()):
         who["pid"] = int(pids[0].as_py())
     return rows, who
 

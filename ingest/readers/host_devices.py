@@ -72,7 +72,7 @@ def _near(rest: dict[str, str], device: str, line: int) -> Iterator[pa.Table]:
     cpus, node = rest.get("CPU Affinity", ""), rest.get("NUMA Affinity", "")
     if index is not None and re.fullmatch(r"[\d,-]+", cpus):
         yield samples("host.affinity", 1, text=cpus, line=line, device_index=index)
-    if index is not None and node.isdigit():
+    if index is not None and re.fullmatch(r"\d{1,4}", node):
         yield samples("host.numa_node", 1, value=float(node), line=line, device_index=index)
 
 

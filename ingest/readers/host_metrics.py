@@ -36,9 +36,9 @@ DEVICE_FIGURES: Final = {  # a node monitor's figure, its sample, what to multip
 class Peer(msgspec.Struct):
     """TCP connections of a rank to one host: counters since they began."""
 
-    retrans: Whole | None = None
-    tx: Whole | None = None
-    rx: Whole | None = None
+    retrans: float | None = None
+    tx: float | None = None
+    rx: float | None = None
     rtt_us: float | None = None
 
 
@@ -47,8 +47,8 @@ class Node(msgspec.Struct):
 
     rank: Whole
     host: str = ""
-    oncpu_ns: Whole | None = None
-    runq_ns: Whole | None = None
+    oncpu_ns: float | None = None
+    runq_ns: float | None = None
     tcp: dict[str, Peer] = {}
 
 
@@ -162,7 +162,7 @@ def _peers(told: Sequence[tuple[Moment, Node, int]]) -> Iterator[pa.Table]:
         yield _rates(name, counts, who)
 
 
-def _rates(name: str, counts: Sequence[int | None], who: dict[str, pa.Array]) -> pa.Table:
+def _rates(name: str, counts: Sequence[float | None], who: dict[str, pa.Array]) -> pa.Table:
     """Give bytes a second since the moment before; none where a counter began again."""
     order = pc.sort_indices(
         pa.table({k: who[k] for k in ("rank", "text", "time_ns")}),
@@ -176,7 +176,9 @@ def _rates(name: str, counts: Sequence[int | None], who: dict[str, pa.Array]) ->
     past = pc.pairwise_diff(sorted_["time_ns"]).slice(1)
     good = pc.and_(same, pc.and_(pc.greater_equal(more, 0.0), pc.greater(past, 0)))
     good = pc.fill_null(good, False)
-    rate = pc.divide(pc.multiply(more.filter(good), 1e9), past.filter(good).cast(pa.float64()))
+    rate = pc.divide(
+        pc.multiply(more.filter(good), 1e9), past.filter(good).cast(pa.float64(), safe=False)
+    )
     kept = {key: column.slice(1).filter(good) for key, column in sorted_.items()}
     return samples(name, len(rate), value=rate, **kept)
 

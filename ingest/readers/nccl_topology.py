@@ -75,7 +75,7 @@ def _devices(
     element: ElementTree.Element, within: tuple[ElementTree.Element, ...]
 ) -> Iterator[_Device]:
     number = element.get("dev", "")
-    if element.tag == "gpu" and number.isdigit():
+    if element.tag == "gpu" and re.fullmatch(r"\d{1,4}", number):
         yield _Device(f"GPU{number}", int(number), element, within)
     elif element.tag == "net":
         yield _Device(element.get("name", f"NIC{number}"), None, element, within)
@@ -132,5 +132,6 @@ def _nvlink(a: _Device, b: _Device) -> str:
     direct = [link for link in own if link.get("target") in bus]
     switched = [link for link in own if link.get("tclass") == "0x068000"]
     links = direct or (switched if any(o.get("tclass") == "0x068000" for o in other) else [])
-    count = sum(int(c) for link in links if (c := link.get("count", "")).isdigit() and len(c) < 4)
+    counts = (link.get("count", "") for link in links)
+    count = sum(int(one) for one in counts if re.fullmatch(r"\d{1,3}", one))
     return f"NV{count}" if count else ""

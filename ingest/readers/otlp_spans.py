@@ -175,7 +175,7 @@ def stages(spans: Sequence[Told]) -> Iterator[pa.Table]:
     start = times([one.span.start_time_unix_nano for one in own])
     spent = pc.subtract(times([one.span.end_time_unix_nano for one in own]), start)
     name = [one.span.name.lower() for one in own]
-    made = samples("", len(own), value=pc.cast(spent, pa.float64()), time_ns=start,
+    made = samples("", len(own), value=pc.cast(spent, pa.float64(), safe=False), time_ns=start,
                    text=pa.array(request, pa.string()), **_who(own))  # fmt: skip
     kept = pc.is_valid(made["value"])
     transfer = pa.array(["transfer" in one for one in name], pa.bool_()).filter(spent.is_valid())

@@ -22,6 +22,7 @@ from teller.ingest.readers.side_tables import rows, samples
 from teller.ingest.records import SAMPLES
 
 _LABEL: Final = re.compile(r'([a-zA-Z_][a-zA-Z0-9_]*)\s*=\s*"((?:[^"\\]|\\.)*)"')
+_COUNT: Final = re.compile(r"\d{1,9}")
 _HOST_LABELS: Final = ("Hostname", "hostname", "nodename", "node", "kubernetes_node")
 _BLANK: Final = 9.2e18  # DCGM's words for "no value" are numbers of this size
 _NONE_BELOW: Final = {"engine.prefix_hit_ratio": 0.0, "gpu.xid": 1.0}  # "off" and "no error"
@@ -90,7 +91,7 @@ class Series:
                 model = labels.get("model_name") or labels.get("model")
                 said += [("engine.model", None, model)] if model else []
         size = labels.get("block_size", ""), labels.get("num_gpu_blocks", "")
-        if metric == "vllm:cache_config_info" and all(one.isdigit() for one in size):
+        if metric == "vllm:cache_config_info" and all(_COUNT.fullmatch(one) for one in size):
             said.append(("engine.kv_tokens", float(int(size[0]) * int(size[1])), _engine(labels)))
         fresh = [one for one in said if (one[0], one[2]) not in self._said]
         self._said |= {(name, text) for name, _, text in fresh}
@@ -146,7 +147,7 @@ def _process(labels: Labels) -> str:
 
 def _device(labels: Labels) -> int | None:
     number = labels.get("gpu", "")
-    return int(number) if number.isdigit() else None
+    return int(number) if re.fullmatch(r"\d{1,4}", number) else None
 
 
 def _sane(made: pa.Table) -> pa.Table:

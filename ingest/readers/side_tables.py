@@ -28,7 +28,9 @@ def _column(given: Any, kind: pa.DataType, size: int) -> pa.Array:
                           size)  # fmt: skip
     if pa.types.is_dictionary(kind):
         return given.cast(pa.string()).dictionary_encode().cast(kind)
-    return given if given.type == kind else given.cast(kind)
+    # a float need not hold all digits of a whole number
+    exact = not pa.types.is_floating(kind)
+    return given if given.type == kind else given.cast(kind, safe=exact)
 
 
 def samples(name: str, size: int, **columns: Any) -> pa.Table:
