@@ -60,7 +60,8 @@ SAMPLES: Final[dict[str, str]] = {
     "nccl.gdr_disabled": "GPUDirect RDMA is off for a network device; text: which",
     "nccl.p2p_disabled": "peer-to-peer is off or refused; text: the words",
     "nccl.channels": "collective channels of a communicator; text: comm",
-    "nccl.edge": "a channel's edge; value: channel; text SRC->DST TRANSPORT in global ranks",
+    "nccl.edge": "network edge of channels; value: device; text A->B TRANSPORT, comm's ranks",
+    "nccl.address": "text: an address of a process's host",
     "nccl.nodes": "nodes of a communicator; text: comm",
     "nccl.init_ns": "time that making a communicator took; text: comm",
     "nccl.completion_error": "a network operation failed; value: status; text: device, addresses",
@@ -75,6 +76,17 @@ SAMPLES: Final[dict[str, str]] = {
     "watchdog.last_enqueued": "value: sequence number; text: group",
     "watchdog.last_completed": "value: sequence number; text: group",
     "watchdog.stuck": "the watchdog itself made no progress, ns",
+    # ingest's own, of dumps and watchdogs; value: sequence number, text: group
+    "comm.missing": "the rank has not entered it, waits for nobody, and others wait there",
+    "comm.suspect": "the rank has no dump, and all that stands still leads to it",
+    "comm.first_stuck": "the operation that is waited in first",
+    "comm.waits": "the rank waits in the operation that stands still first",
+    "comm.deadlock": "the rank has not entered it; it waits in a ring with others",
+    "comm.held": "the first operation that all ranks entered and none left",
+    "comm.odd": "the rank called it with another size, type or operation than the others",
+    "comm.unlike": "ranks called it differently, and nothing tells which are wrong",
+    "comm.unnoticed": "value: operations that its peers completed and its own record did not",
+    "comm.unrecorded": "no dump is of this rank; value: groups that it is in; text: their names",
     # devices
     "gpu.sm_clock_mhz": "clock of the multiprocessors",
     "gpu.sm_clock_max_mhz": "highest clock of the multiprocessors",
@@ -99,6 +111,7 @@ SAMPLES: Final[dict[str, str]] = {
     "host.module": "a kernel module is loaded; text: its name",
     "host.modules_listed": "a list of modules was read: those not in it are not loaded",
     "host.gid": "value: index; text DEVICE PORT GID IPV4 VERSION NETDEV",
+    "host.gid_link_local": "1 a device has link-local GIDs alone, 0 others too; text: device",
     "host.nic_link": "text: state of a network link",
     "host.topology": "text A B PATH: how two devices are joined (PIX, NODE, SYS, NV18 …)",
     "host.affinity": "text: CPUs that the process or device may use",
@@ -149,6 +162,7 @@ SAMPLES: Final[dict[str, str]] = {
     # notes that a person wrote beside the data
     "note.usual": "a figure of the healthy state; text: its name",
     "note.now": "the same figure now; text: its name",
+    "note.slowdown_ratio": "how many times slower a figure is now than usual; text: its name",
 }
 # fmt: on
 PROMETHEUS: Final = "prom:"

@@ -47,6 +47,13 @@ def gids(block: Block, unread: Unread) -> Iterator[pa.Table]:
     ]
     yield samples("host.gid", rows.num_rows, value=number(rows["index"]),
                   text=pc.binary_join_element_wise(*words, " "), line=rows["line"])  # fmt: skip
+    local = pc.match_substring_regex(rows["gid"], r"^(?i:fe[89ab])[0-9a-fA-F]:")
+    each = rows.append_column("local", local).group_by("device", use_threads=False).aggregate(
+        [("local", "min"), ("line", "min")]
+    )  # fmt: skip
+    yield samples("host.gid_link_local", each.num_rows, text=each["device"],
+                  value=each["local_min"].cast(pa.int8()).cast(pa.float64()),
+                  line=each["line_min"])  # fmt: skip
 
 
 def links(block: Block, unread: Unread) -> Iterator[pa.Table]:

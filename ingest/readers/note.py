@@ -22,6 +22,10 @@ _USUAL: Final = re.compile(
 )
 _NOW: Final = re.compile(r"now|current|currently|after|today|faulty|bad|slow|degraded|this|new|is")
 
+# by the name of a figure: more of it is better, or less
+_RATE: Final = re.compile(r"per_s|/s|tok_?s|throughput|bandwidth|bw|bps|[gm]b_s|rate|[qrt]ps")
+_TIME: Final = re.compile(r"latency|duration|time|ttft|itl|tpot|(?:^|_)[nmu]?s(?:$|_)|seconds?")
+
 Group = dict[str, float]
 
 
@@ -41,9 +45,25 @@ def read(path: Path) -> Reading:
         where = [_line(text, title, key) for key in figures]
         parts.append(samples(name, len(figures), value=list(figures.values()),
                              text=list(figures), line=pa.array(where, pa.int64())))  # fmt: skip
+    parts.append(_slower(text, groups))
     made = joined(SAMPLES, parts)
     facts = Facts(str(path), FORMAT, event_count=made.num_rows)
     return reading(lines, Records(facts, "none", samples=made), unread, "figure")
+
+
+def _slower(text: str, groups: tuple[tuple[str, Group], tuple[str, Group]] | None) -> pa.Table:
+    """Give how many times slower each figure is now, as far as its name tells what is better."""
+    if groups is None:
+        return SAMPLES.empty_table()
+    (_, usual), (title, now) = groups
+    ratio = {
+        key: usual[key] / now[key] if _RATE.search(key.lower()) else now[key] / usual[key]
+        for key in now
+        if now[key] > 0 < usual[key] and (_RATE.search(key.lower()) or _TIME.search(key.lower()))
+    }
+    where = [_line(text, title, key) for key in ratio]
+    return samples("note.slowdown_ratio", len(ratio), value=list(ratio.values()),
+                   text=list(ratio), line=pa.array(where, pa.int64()))  # fmt: skip
 
 
 def _groups(raw: bytes) -> tuple[tuple[str, Group], tuple[str, Group]] | None:

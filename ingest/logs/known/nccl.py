@@ -11,7 +11,7 @@ from teller.ingest.logs.known import nccl_facts, nccl_failures
 from teller.ingest.logs.known.nccl_calls import calls, choices
 from teller.ingest.logs.known.nccl_comms import Comms
 from teller.ingest.logs.known.nccl_lines import own, short, with_word
-from teller.ingest.logs.known.nccl_paths import paths, sizes
+from teller.ingest.logs.known.nccl_paths import network_edges, paths, sizes
 from teller.ingest.records import MEMBERS, SAMPLES, Learned
 
 MARKS: Final[tuple[str, ...]] = (
@@ -60,7 +60,7 @@ class _Nccl:
         taken = _places([begins, channels, *(told for _, told in said)])
         said += nccl_failures.failures(rest, taken, self._comms)
         read = _places([begins, called, channels, *(told for _, told in said)])
-        found = [*(table for table, _ in said), *_unread(rows, read)]
+        found = [*(table for table, _ in said), network_edges(channels), *_unread(rows, read)]
         learned = Learned(
             samples=pa.concat_tables([SAMPLES.empty_table(), *found]),
             members=pa.concat_tables([MEMBERS.empty_table(), members]),

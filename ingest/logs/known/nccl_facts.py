@@ -15,7 +15,8 @@ VARIABLE: Final = (
     r"^(?P<variable>NCCL_[A-Z0-9_]+) set (?:by environment )?to (?P<setting>.*?)\.?\s*$"
 )
 SECRET: Final = r"KEY|TOKEN|SECRET|PASSW|CREDENTIAL"
-NETWORK: Final = r"^Using network (?P<network>\S.*?)\s*$"
+NETWORK: Final = r"^(?:Using network|Assigned NET plugin) (?P<network>\S.*?)(?: to comm)?\s*$"
+ADDRESS: Final = r"(?:^Bootstrap ?: Using|; OOB) (?:\[\d+\])?[\w.@-]+:(?P<address>[^\s<]+)<\d+>"
 DEVICES: Final = r"^NET/(?P<net>[\w-]+) ?: Using (?P<devices>\[\d+\].*)$"
 DEVICE: Final = re.compile(r"\[(\d+)\]([^\s;\[]+)")
 RING: Final = r"use ring PXN \d GDR (?P<gdr>[01])"
@@ -40,12 +41,13 @@ def facts(rows: pa.Table) -> list[tuple[pa.Table, pa.Table]]:
     """Give samples of what the lines say, each with the lines that it was read from."""
     version, network = matched(rows, VERSION), matched(rows, NETWORK)
     ring, gdr = matched(rows, RING), matched(rows, GDR_ON)
-    no_gdr = matched(rows, GDR_OFF)
+    no_gdr, address = matched(rows, GDR_OFF), matched(rows, ADDRESS)
     return [
         (samples("nccl.version", version, text=version["version"]), version),
         _variables(rows),
         (samples("nccl.network", network, text=network["network"]), network),
         _devices(rows),
+        (samples("nccl.address", address, text=address["address"]), address),
         (samples("nccl.gdr", ring, value=ring["gdr"].cast(pa.int64()), text=ring["text"]), ring),
         (samples("nccl.gdr", gdr, value=1, text=_words(gdr, "text")), gdr),
         (samples("nccl.gdr_disabled", no_gdr, text=distinct(no_gdr["what"], _hca)), no_gdr),

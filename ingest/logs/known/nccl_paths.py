@@ -45,6 +45,20 @@ def paths(rows: pa.Table, comms: Comms) -> tuple[pa.Table, pa.Table]:
     return pa.table(columns, schema=PATHS), told
 
 
+def network_edges(told: pa.Table) -> pa.Table:
+    """Give a sample for each edge of channels that goes over a network, once a process."""
+    over = told.filter(pc.starts_with(told["transport"], "NET/"))
+    key = ["host", "pid", "src", "dst", "transport"]
+    first = over.append_column("at", pa.array(range(over.num_rows), pa.int64()))
+    first = first.group_by(key).aggregate([("at", "min")])["at_min"].sort()
+    each = over.take(first)
+    text = pc.binary_join_element_wise(each["src"], "->", each["dst"], " ", each["transport"], "")
+    device = pc.struct_field(
+        pc.extract_regex(each["transport"], r"^NET/[^/]+/(?P<device>\d{1,4})\b"), "device"
+    )
+    return samples("nccl.edge", each, value=device.cast(pa.int64()), text=text)
+
+
 def sizes(rows: pa.Table, comms: Comms) -> list[tuple[pa.Table, pa.Table]]:
     """Give samples of channels, nodes and init times of communicators, each with its lines."""
     channels, nodes, timings = (matched(rows, form) for form in (CHANNELS, NODES, TIMINGS))
