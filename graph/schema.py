@@ -97,6 +97,7 @@ PROCESS = Column("process", TEXT, "The process as the log labels it: EngineCore_
 LINE = Column("line", INT, "Line number in the input, from 1.")
 EXCESS = Column("excess_ns", INT, "Observed minus expected time, ns.")
 CONFIDENCE = Column("confidence", REAL, "0 to 1.")
+TIED_BY = Column("tied_by", TEXT, "What ties it to a step: number, range, request, process, time.")
 PURE = Column("pure_ns", INT, "From the last arrival to the end, ns.")
 SKEW = Column("skew_ns", INT, "Last minus first arrival, ns.")
 LAST_RANK = Column("last_rank", INT, "The rank that arrived last.")
@@ -186,6 +187,7 @@ REQUEST = Node("Request", "One request of a client.", (
     Column("itl_p50_ns", INT, "Median time between tokens."),
     Column("queue_ns", INT, "Time in the queue."),
     Column("preemptions", INT, "Times it was preempted."), STATUS,
+    Column("told_by", TEXT, "Which source each figure is from: telemetry, client, log, ranges."),
 ))
 LOG_LINE = Node("LogLine", "A line of a service log.", (
     RANK, HOST, PROCESS, TIME,
@@ -194,8 +196,7 @@ LOG_LINE = Node("LogLine", "A line of a service log.", (
     Column("params", TEXT, "Parameters of its template, JSON."), STEP_INDEX,
     Column("request", TEXT, "Name of the request it speaks of."),
     Column("placed_by", TEXT, "clock: its own time; order: between timed neighbours; nothing."),
-    Column("tied_by", TEXT, "How it was tied to a step: number, request, process, time, order."),
-    CONFIDENCE, INPUT_ID, LINE,
+    TIED_BY, CONFIDENCE, INPUT_ID, LINE,
 ))
 LOG_TEMPLATE = Node("LogTemplate", "A mined template of log lines.", (BODY,))
 OPERATOR = Node("Operator", "A name with versions, shapes and addresses taken off.", (
@@ -235,7 +236,9 @@ HAS_LINK = Relation("HAS_LINK", ((HOST_NODE, LINK),), "The link starts at this h
 RAN = Relation("RAN", ((RANK_NODE, STEP),), "The rank ran this step.")
 FOLLOWED_BY = Relation("FOLLOWED_BY", ((STEP, STEP),), "The next step of the same rank.")
 ON_RANK = Relation("ON_RANK", ((ITERATION, STEP),), "The iteration's step on one rank.")
-SERVED_IN = Relation("SERVED_IN", ((REQUEST, ITERATION),), "The iteration served the request.")
+SERVED_IN = Relation("SERVED_IN", ((REQUEST, ITERATION),), "The iteration served the request.", (
+    TIED_BY, CONFIDENCE,
+))
 IN_STEP = Relation("IN_STEP", ((SPAN, STEP),), "The span belongs to this step.")
 CHILD = Relation("CHILD", ((SPAN, SPAN),), "Parent to child in one host lane.")
 LAUNCHED = Relation("LAUNCHED", ((SPAN, SPAN),), "API call to the device work it launched.")

@@ -16,6 +16,7 @@ from teller.ingest.iterations import Stepped, steps_of
 from teller.ingest.parts import DatedRecords, Part, RecordPart
 from teller.ingest.record_rows import Rows, rows_of
 from teller.ingest.records import window_of
+from teller.ingest.requests import Asking, ranges_of, settle, with_lines
 from teller.ingest.shape import Shaped
 from teller.ingest.source import Remark
 from teller.ingest.ties import Ties, tie
@@ -58,6 +59,7 @@ class Assembly:
     dated: tuple[DatedRecords, ...]
     cast: Cast
     rows: Rows
+    asking: Asking
     ties: Ties
     baseline: bool = False
 
@@ -149,10 +151,13 @@ def assemble(
     who = cast(parts, kept)
     inputs_of = [input_id(key, r.digest, r.host) for r in kept]
     rows = rows_of(records, who, inputs_of, key, line, parts)
+    ranges = ranges_of(parts, line.axes, shifts)
+    asking = settle(rows, [r.records.facts for r in kept], ranges, stepped.iterations)
+    rows = with_lines(rows, asking)
     return Assembly(
         key, name, deployment, engine, parts, tuple(inputs), tuple(remarks), line, stepped,
         tuple(shifts), expected, tuple(facts), tuple(records), who, rows,
-        tie(rows.lines, stepped.steps), baseline,
+        asking, tie(rows.lines, stepped.steps, asking.served), baseline,
     )  # fmt: skip
 
 

@@ -4,7 +4,7 @@
 clocks, expected times) comes later and works on the small tables that this leaves.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from teller.ingest import operators, pace, tree
+from teller.ingest.asked import ASKED, asked
 from teller.ingest.calls import places, timed_calls
 from teller.ingest.source import PLACE_BITS, WORDS, Facts, Remark, Source
 from teller.ingest.steps import find_steps
@@ -69,6 +70,7 @@ class Shaped:
     calls: pa.Table  # CALLS with times, step and launch
     paces: pa.Table  # PACES of ingest.pace
     silences: pa.Table  # SILENCES of ingest.pace
+    asked: pa.Table = field(default_factory=ASKED.empty_table)
     remarks: tuple[Remark, ...] = ()
 
 
@@ -101,6 +103,7 @@ def shape(source: Source, to: Path) -> Shaped:
         calls=timed_calls(source.calls, table, rows, grown),
         paces=measured.paces,
         silences=measured.silences,
+        asked=asked(table),
     )
 
 

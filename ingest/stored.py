@@ -22,7 +22,7 @@ from teller.ingest.who import Identity
 
 FILE: Final = "parts.json"
 FOLDER: Final = "parts"
-SMALL: Final = ("steps", "operators", "calls", "paces", "silences")
+SMALL: Final = ("steps", "operators", "calls", "paces", "silences", "asked")
 
 
 class StoredPart(msgspec.Struct, frozen=True):
@@ -155,7 +155,9 @@ def part_of(archive: Archive, entry: RunEntry, stored: Stored, number: int, copy
     folder = archive.folder_of(entry.run_id)
     kept = stored.parts[number]
     tables = {
-        name: pq.read_table(folder / FOLDER / f"{number:05d}.{name}.parquet") for name in SMALL
+        name: pq.read_table(path)
+        for name in SMALL
+        if (path := folder / FOLDER / f"{number:05d}.{name}.parquet").exists()  # asked came later
     }
     _link(folder / kept.spans, copy)
     shaped = Shaped(

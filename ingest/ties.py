@@ -1,4 +1,4 @@
-"""Log lines tied to steps and spans: by step number, process and time, each with its confidence.
+"""Log lines tied to steps: by step number, request, process and time, each with its confidence.
 
 A line without a time stands between timed neighbours of its process and takes the time of the one
 before. A time in whole seconds fits many short steps: the tie says so by its confidence.
@@ -11,6 +11,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
+
+from teller.ingest.served import Served
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
@@ -36,14 +38,16 @@ class Ties:
     confidence: pa.Array
 
 
-def tie(lines: pa.Table, steps: pa.Table) -> Ties:
-    """Tie lines (of `Rows.lines`) to steps (of `Stepped.steps`)."""
+def tie(lines: pa.Table, steps: pa.Table, served: Served | None = None) -> Ties:
+    """Tie lines (of `Rows.lines`) to steps (of `Stepped.steps`), the surest way first."""
     time, placed = _placed(lines)
     size = lines.num_rows
     index, rank = np.full(size, -1), np.full(size, -1)
     how, sure = np.full(size, None, object), np.zeros(size)
     if steps.num_rows and size:
         _by_time(lines, steps, time, placed, index, rank, how, sure)
+        if served is not None:
+            _by_request(lines, steps, served, time, placed, index, rank, how, sure)
         _by_number(lines, steps, index, rank, how, sure)
     told = pc.fill_null(lines["step_index"].combine_chunks(), -1).to_numpy()
     shown = np.where(index >= 0, index, told)
@@ -121,6 +125,44 @@ def _by_time(
             sure[chosen] = share
             how[chosen] = by
             _drop(chosen[share < LEAST], index, rank, how, sure)
+
+
+def _by_request(
+    lines: pa.Table,
+    steps: pa.Table,
+    served: Served,
+    time: Ints,
+    placed: Ints,
+    index: Ints,
+    rank: Ints,
+    how: npt.NDArray[np.object_],
+    sure: Floats,
+) -> None:
+    """Tie timed lines about a request to the iterations that served it, where that is surer."""
+    who = pc.index_in(lines["request"].combine_chunks(), served.names)
+    known = who.is_valid().to_numpy(zero_copy_only=False)
+    at = np.flatnonzero(known & (placed >= 0))
+    if not len(at):
+        return
+    fine = pc.fill_null(lines["resolution_ns"].combine_chunks(), 1).to_numpy()
+    asked = pc.fill_null(who, -1).to_numpy().astype(np.int64)
+    step, share = served.at(asked[at], time[at], fine[at])
+    share = share * np.where(placed[at] == 1, ORDERED, 1.0)
+    ran = _ran(steps, pc.fill_null(lines["rank"].combine_chunks(), -1).to_numpy()[at], step)
+    better = (step >= 0) & (share > sure[at]) & (share >= LEAST)
+    chosen = at[better]
+    index[chosen], rank[chosen] = step[better], ran[better]
+    how[chosen], sure[chosen] = BY_REQUEST, share[better]
+
+
+def _ran(steps: pa.Table, told: Ints, step: Ints) -> Ints:
+    """Give the rank of each step: the line's own if it ran it, else the lowest that did."""
+    owner, number = steps["rank"].to_numpy(), steps["step_index"].to_numpy()
+    ranks = int(owner.max()) + 1
+    keys = np.sort(number * ranks + owner)
+    own = (told >= 0) & (told < ranks) & np.isin(step * ranks + told, keys)
+    lowest = keys[np.minimum(np.searchsorted(keys, step * ranks), len(keys) - 1)] % ranks
+    return np.where(own, told, lowest)
 
 
 def _by_number(
