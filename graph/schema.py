@@ -236,9 +236,8 @@ HAS_LINK = Relation("HAS_LINK", ((HOST_NODE, LINK),), "The link starts at this h
 RAN = Relation("RAN", ((RANK_NODE, STEP),), "The rank ran this step.")
 FOLLOWED_BY = Relation("FOLLOWED_BY", ((STEP, STEP),), "The next step of the same rank.")
 ON_RANK = Relation("ON_RANK", ((ITERATION, STEP),), "The iteration's step on one rank.")
-SERVED_IN = Relation("SERVED_IN", ((REQUEST, ITERATION),), "The iteration served the request.", (
-    TIED_BY, CONFIDENCE,
-))
+SERVED_IN = Relation("SERVED_IN", ((REQUEST, ITERATION),), "The iteration served the request.",
+                     (TIED_BY, CONFIDENCE))
 IN_STEP = Relation("IN_STEP", ((SPAN, STEP),), "The span belongs to this step.")
 CHILD = Relation("CHILD", ((SPAN, SPAN),), "Parent to child in one host lane.")
 LAUNCHED = Relation("LAUNCHED", ((SPAN, SPAN),), "API call to the device work it launched.")

@@ -11,7 +11,7 @@ CREATE NODE TABLE Iteration(id INT64, run_id INT64, kind STRING, step_index INT6
 CREATE NODE TABLE Span(id INT64, run_id INT64, kind STRING, rank INT64, step_index INT64, name STRING, operator STRING, family STRING, layer STRING, lane STRING, stream INT64, device_index INT64, start_ns INT64, end_ns INT64, dur_ns INT64, self_ns INT64, own_ns INT64, gap_ns INT64, depth INT64, size_bytes INT64, excess_ns INT64, late_ns INT64, input_id INT64, PRIMARY KEY(id));
 CREATE NODE TABLE Collective(id INT64, run_id INT64, kind STRING, op STRING, seq INT64, size_bytes INT64, dtype STRING, algo STRING, proto STRING, ranks_seen INT64, start_ns INT64, end_ns INT64, skew_ns INT64, pure_ns INT64, last_rank INT64, matched_by STRING, PRIMARY KEY(id));
 CREATE NODE TABLE ProcessGroup(id INT64, run_id INT64, kind STRING, name STRING, comm STRING, world_size INT64, parallelism STRING, PRIMARY KEY(id));
-CREATE NODE TABLE Request(id INT64, run_id INT64, kind STRING, name STRING, start_ns INT64, first_token_ns INT64, end_ns INT64, prompt_tokens INT64, output_tokens INT64, ttft_ns INT64, itl_p50_ns INT64, queue_ns INT64, preemptions INT64, status STRING, PRIMARY KEY(id));
+CREATE NODE TABLE Request(id INT64, run_id INT64, kind STRING, name STRING, start_ns INT64, first_token_ns INT64, end_ns INT64, prompt_tokens INT64, output_tokens INT64, ttft_ns INT64, itl_p50_ns INT64, queue_ns INT64, preemptions INT64, status STRING, told_by STRING, PRIMARY KEY(id));
 CREATE NODE TABLE LogLine(id INT64, run_id INT64, kind STRING, rank INT64, host STRING, process STRING, time_ns INT64, level STRING, origin STRING, text STRING, params STRING, step_index INT64, request STRING, placed_by STRING, tied_by STRING, confidence DOUBLE, input_id INT64, line INT64, PRIMARY KEY(id));
 CREATE NODE TABLE LogTemplate(id INT64, run_id INT64, kind STRING, text STRING, PRIMARY KEY(id));
 CREATE NODE TABLE Operator(id INT64, run_id INT64, kind STRING, name STRING, family STRING, layer STRING, PRIMARY KEY(id));
@@ -26,7 +26,7 @@ CREATE REL TABLE HAS_LINK(FROM Host TO Link);
 CREATE REL TABLE RAN(FROM Rank TO Step);
 CREATE REL TABLE FOLLOWED_BY(FROM Step TO Step);
 CREATE REL TABLE ON_RANK(FROM Iteration TO Step);
-CREATE REL TABLE SERVED_IN(FROM Request TO Iteration);
+CREATE REL TABLE SERVED_IN(FROM Request TO Iteration, tied_by STRING, confidence DOUBLE);
 CREATE REL TABLE IN_STEP(FROM Span TO Step);
 CREATE REL TABLE CHILD(FROM Span TO Span);
 CREATE REL TABLE LAUNCHED(FROM Span TO Span);
