@@ -34,8 +34,9 @@ def ordered(findings: Iterable[Finding]) -> tuple[Finding, ...]:
 
 def _place(finding: Finding) -> tuple[float, ...]:
     weighty = reaches(finding, "medium")
-    # What blames several ranks is the same on all of them: less is learnt from it.
-    everywhere = len(finding.culprit.ranks) > 1
+    # What blames several ranks is the same on all of them: less is learnt from it, unless they are
+    # what the hosts to blame run.
+    everywhere = len(finding.culprit.ranks) > 1 and not finding.culprit.hosts
     return (
         -float(weighty),
         -float(claims(finding) == "fault"),

@@ -1,7 +1,8 @@
 """Sentences with figures in them: templates whose format words are units.
 
 `{x:ms}` prints nanoseconds as milliseconds, `{x:time}` in the unit that fits, `{x:pct}` a ratio as
-a percentage, `{x:times}` a factor. Other format words are Python's.
+a percentage, `{x:times}` a factor, `{x:rate}` bytes a second. Other format words are Python's.
+A list is its parts with commas between.
 """
 
 from collections.abc import Mapping
@@ -16,6 +17,8 @@ class _Words(Formatter):
     def format_field(self, value: Any, format_spec: str) -> str:
         if value is None:
             return "unknown"
+        if isinstance(value, list):
+            return ", ".join(self.format_field(one, format_spec) for one in value)
         if format_spec in SCALES:
             return f"{_short(value / SCALES[format_spec])} {NAMES[format_spec]}"
         if format_spec == "time":
@@ -24,6 +27,8 @@ class _Words(Formatter):
             return f"{_short(100 * value)} %"
         if format_spec == "times":
             return f"{value:.2f}×"
+        if format_spec == "rate":
+            return f"{_short(value / 1e9)} GB/s"
         return str(super().format_field(value, format_spec))
 
 
