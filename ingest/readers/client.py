@@ -8,7 +8,7 @@ import pyarrow.compute as pc
 
 from teller.ingest.readers.client_columns import Meaning, meaning, options
 from teller.ingest.readers.side_csv import Header, header, tables
-from teller.ingest.readers.side_json import first_object, objects
+from teller.ingest.readers.side_json import first_object, objects, opening
 from teller.ingest.readers.side_lines import Lines, head_lines
 from teller.ingest.readers.side_tables import Unread, joined, reading
 from teller.ingest.records import LINES, REQUESTS, Records
@@ -21,7 +21,7 @@ _PLAIN: Final = (str, int, float, bool)
 
 def looks_like(head: bytes, path: Path) -> bool:
     """Tell whether a file begins as a table of requests with their times."""
-    if head.lstrip(b"\xef\xbb\xbf \t\r\n")[:1] == b"{":
+    if opening(head) == b"{":
         return _of_keys(first_object(head)).fits
     return _header(head) is not None
 
@@ -30,7 +30,7 @@ def read(path: Path) -> Reading:
     """Read one table: a request for each row, and a line to point at."""
     lines, unread = Lines(path), Unread()
     _, raw = next(lines.raw_blocks(), (1, b""))
-    if raw.lstrip(b"\xef\xbb\xbf \t\r\n")[:1] == b"{":
+    if opening(raw) == b"{":
         meant = _of_keys(first_object(raw))
         tables_ = _json_tables(lines, meant, unread) if meant.fits else []
         parts = [meant.requests(table) for table in tables_]

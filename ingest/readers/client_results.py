@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from teller.ingest.readers.client_columns import ends
-from teller.ingest.readers.side_json import Whole, documents
+from teller.ingest.readers.side_json import Whole, documents, opening
 from teller.ingest.readers.side_lines import Lines
 from teller.ingest.readers.side_tables import Unread, joined, reading, rows
 from teller.ingest.readers.side_times import epoch, ns_of
@@ -56,7 +56,7 @@ class Profile(msgspec.Struct):
 
 def looks_like(head: bytes, path: Path) -> bool:
     """Tell whether a file begins as a benchmark's result."""
-    if head.lstrip(b"\xef\xbb\xbf \t\r\n")[:1] != b"{" or b'"traceEvents"' in head:
+    if opening(head) != b"{" or b'"traceEvents"' in head:
         return False
     profile = b'"experiments"' in head and b'"response_timestamps"' in head
     sums = sum(word in head for word in _SUMS) == len(_SUMS)

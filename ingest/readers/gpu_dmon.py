@@ -68,7 +68,8 @@ def _words(line: str) -> tuple[str, ...] | None:
     if not _HEADER.match(line):
         return None
     words = tuple(word.lower() for word in line.replace("#", " ").split())
-    return words if "pid" in words or any(word in FIELDS for word in words) else None
+    figures = "pid" in words or any(word in FIELDS for word in words)
+    return words if figures and any(word in words for word in _DEVICE) else None
 
 
 @dataclass(slots=True)

@@ -8,6 +8,7 @@ from typing import Any, Final
 import msgspec
 import pyarrow as pa
 
+from teller.ingest.readers.side_json import opening
 from teller.ingest.readers.side_lines import Lines, tame
 from teller.ingest.readers.side_tables import Unread, joined, reading, samples
 from teller.ingest.records import SAMPLES, Records
@@ -31,7 +32,7 @@ Group = dict[str, float]
 
 def looks_like(head: bytes, path: Path) -> bool:
     """Tell whether a small document holds two groups of the same figures, then and now."""
-    return len(head) < LARGEST and head.strip()[:1] == b"{" and _groups(head) is not None
+    return len(head) < LARGEST and opening(head) == b"{" and _groups(head) is not None
 
 
 def read(path: Path) -> Reading:

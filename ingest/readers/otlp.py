@@ -7,7 +7,7 @@ from typing import Final
 import msgspec
 
 from teller.ingest.readers.otlp_spans import Export, latencies, requests, stages, told
-from teller.ingest.readers.side_json import LARGEST, documents
+from teller.ingest.readers.side_json import LARGEST, documents, opening
 from teller.ingest.readers.side_lines import Lines
 from teller.ingest.readers.side_tables import Unread, joined, reading
 from teller.ingest.records import SAMPLES, Records
@@ -21,17 +21,13 @@ _FIELD: Final = b"\x0a"  # the first field, with a length: all that an export ha
 
 def looks_like(head: bytes, path: Path) -> bool:
     """Tell whether a file begins as an export of spans, in JSON or in protobuf."""
-    start = head.lstrip(b"\xef\xbb\xbf \t\r\n")[:4096]
-    if start[:1] == b"{":
-        return b'"resourceSpans"' in start or b'"resource_spans"' in start
-    return _frame(head) is not None and any(word in head for word in _WORDS)
+    return _is_json(head) or (_frame(head) is not None and any(word in head for word in _WORDS))
 
 
 def read(path: Path) -> Reading:
     """Read one file: requests, and what they spent where."""
     lines, unread = Lines(path), Unread()
-    first = next(lines.text.pieces(), b"")
-    if first.lstrip(b"\xef\xbb\xbf \t\r\n")[:1] == b"{":
+    if _is_json(next(lines.text.pieces(), b"")):
         exports = documents(lines, Export, unread)
     else:
         exports = list(_decoded(lines, unread))
@@ -44,6 +40,11 @@ def read(path: Path) -> Reading:
     return reading(
         lines, Records(facts, "utc", samples=samples, requests=requests(spans)), unread, "request"
     )
+
+
+def _is_json(head: bytes) -> bool:
+    # by both: a message of protobuf may begin with a line end and a brace
+    return opening(head) == b"{" and b'"resourceSpans"' in head[:4096]
 
 
 def _frame(head: bytes) -> str | None:

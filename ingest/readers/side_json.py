@@ -16,6 +16,11 @@ LARGEST: Final = 1 << 28  # bytes of one document
 _BROKEN: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 
 
+def opening(head: bytes) -> bytes:
+    """Give the first character that is no space and no mark: `{` or `[` of JSON."""
+    return head.lstrip(b"\xef\xbb\xbf \t\r\n")[:1]
+
+
 def first_object(head: bytes) -> dict[str, Any]:
     """Give the object that the first filled line holds; an empty one if it holds none."""
     line = next((line for line in head_lines(head) if line.strip()), "")

@@ -8,7 +8,7 @@ import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from teller.ingest.readers.side_json import Whole, documents
+from teller.ingest.readers.side_json import Whole, documents, opening
 from teller.ingest.readers.side_lines import Lines
 from teller.ingest.readers.side_tables import Unread, joined, reading, samples
 from teller.ingest.readers.side_times import civil
@@ -58,15 +58,13 @@ class Iteration(msgspec.Struct, rename="camel"):
 
 def looks_like(head: bytes, path: Path) -> bool:
     """Tell whether a file begins with statistics of iterations."""
-    start = head.lstrip(b"\xef\xbb\xbf \t\r\n")
-    return start[:1] in b"[{" and bool(start) and any(mark in start for mark in _MARKS)
+    return opening(head) in (b"[", b"{") and any(mark in head for mark in _MARKS)
 
 
 def read(path: Path) -> Reading:
     """Read one file: samples of each iteration; `line` is the number of the iteration."""
     lines, unread = Lines(path), Unread()
-    first = next(lines.text.pieces(), b"").lstrip(b"\xef\xbb\xbf \t\r\n")
-    if first[:1] == b"[":  # a list is one answer of the server
+    if opening(next(lines.text.pieces(), b"")) == b"[":  # a list is one answer of the server
         found = [one for part in documents(lines, list[Iteration], unread) for one in part]
     else:
         found = documents(lines, Iteration, unread)

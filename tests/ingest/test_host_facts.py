@@ -157,6 +157,9 @@ def test_gids_have_six_words_with_a_dash_for_what_is_not_there(shared: Path) -> 
         3.0, "rocep1s0f0 1 0000:0000:0000:0000:0000:ffff:c000:023d 192.0.2.61 v2 enp1s0f0np0", 6,
     )  # fmt: skip
     assert [text for _, text, _ in found if "192.0.2" in str(text) and "roceP2" in str(text)] == []
+    assert rows(records, "host.gid_link_local", "text", "value") == [
+        ("rocep1s0f0", 0.0), ("roceP2p1s0f0", 1.0),
+    ]  # fmt: skip
 
 
 def test_each_cable_of_a_fabric_is_given_once(shared: Path) -> None:

@@ -3,9 +3,16 @@
 import json
 from pathlib import Path
 
+import pyarrow.compute as pc
 import pytest
 
 from teller.ingest.readers import note
+from teller.ingest.records import Records
+
+
+def found(records: Records, name: str, *columns: str) -> list[tuple[object, ...]]:
+    table = records.samples.filter(pc.equal(records.samples["name"], name))
+    return [tuple(row[c] for c in columns) for row in table.to_pylist()]
 
 
 def test_a_note_gives_both_states_with_their_lines(shared: Path) -> None:
@@ -13,14 +20,16 @@ def test_a_note_gives_both_states_with_their_lines(shared: Path) -> None:
     assert note.looks_like(path.read_bytes(), path)
     (records,) = note.read(path).records
     usual, now = json.loads(path.read_text()).values()
-    found = [(s["name"], s["text"], s["value"]) for s in records.samples.to_pylist()]
-    assert found == [("note.usual", *item) for item in usual.items()] + [
-        ("note.now", *item) for item in now.items()
-    ]
+    for name, figures in (("note.usual", usual), ("note.now", now)):
+        assert found(records, name, "text", "value") == list(figures.items())
     lines = path.read_text().splitlines()
-    for sample in records.samples.to_pylist():
-        assert sample["text"] in lines[sample["line"] - 1]
-        assert f"{sample['value']:g}" in lines[sample["line"] - 1]
+    for name in ("note.usual", "note.now"):
+        for line, text, value in found(records, name, "line", "text", "value"):
+            assert f'"{text}": {value}' in lines[int(str(line)) - 1]
+    assert found(records, "note.slowdown_ratio", "text", "value") == [
+        ("gen_tokens_per_s_at_8_running", pytest.approx(412.0 / 39.5)),
+        ("allreduce_1GiB_ms", pytest.approx(402.0 / 47.5)),
+    ]
 
 
 @pytest.mark.parametrize(
@@ -32,8 +41,8 @@ def test_the_words_of_the_titles_tell_the_states(tmp_path: Path, usual: str, now
     path.write_text(json.dumps({now: {"ttft_ms": 900}, usual: {"ttft_ms": 200}, "why": "?"}))
     assert note.looks_like(path.read_bytes(), path)
     (records,) = note.read(path).records
-    found = [(s["name"], s["value"]) for s in records.samples.to_pylist()]
-    assert found == [("note.usual", 200.0), ("note.now", 900.0)]
+    assert found(records, "note.usual", "value") == [(200.0,)]
+    assert found(records, "note.now", "value") == [(900.0,)]
 
 
 @pytest.mark.parametrize(
