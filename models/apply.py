@@ -258,7 +258,7 @@ def _culprit(rule: Rule, row: Row) -> Culprit:
     return Culprit(
         kind,
         ranks=tuple(sorted(listed.get("rank", []))),
-        hosts=tuple(listed.get("host", [])),
+        hosts=tuple(sorted(listed.get("host", []))),
         devices=tuple(listed.get("device", [])),
         groups=tuple(listed.get("group_name", [])),
         links=tuple(

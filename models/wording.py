@@ -2,7 +2,7 @@
 
 `{x:ms}` prints nanoseconds as milliseconds, `{x:time}` in the unit that fits, `{x:pct}` a ratio as
 a percentage, `{x:times}` a factor, `{x:rate}` bytes a second. Other format words are Python's.
-A list is its parts with commas between.
+A list is its parts in order, with commas between.
 """
 
 from collections.abc import Mapping
@@ -18,7 +18,7 @@ class _Words(Formatter):
         if value is None:
             return "unknown"
         if isinstance(value, list):
-            return ", ".join(self.format_field(one, format_spec) for one in value)
+            return ", ".join(self.format_field(one, format_spec) for one in sorted(value))
         if format_spec in SCALES:
             return f"{_short(value / SCALES[format_spec])} {NAMES[format_spec]}"
         if format_spec == "time":
