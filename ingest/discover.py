@@ -34,6 +34,7 @@ class Candidate:
     head: str  # hash of the first 64 KiB after decompression
     digest: str  # hash of all bytes
     modified_ns: int = 0  # when it was last written, where that tells a missing year
+    size: int = 0  # bytes
 
     @property
     def baseline(self) -> bool:
@@ -163,6 +164,7 @@ def _look(place: Place) -> "Candidate | Manifest | bytes":
         _hash(head),
         _digest(place.path),
         place.path.stat().st_mtime_ns,
+        place.path.stat().st_size,
     )
 
 
@@ -210,6 +212,16 @@ def _digest(path: Path) -> str:
             while chunk := file.read(CHUNK):
                 state.update(chunk)
     return state.hexdigest()
+
+
+def begins_with(path: Path, size: int, digest: str) -> bool:
+    """Tell whether a file's first bytes are a whole file that was read before."""
+    state, left = blake2b(digest_size=16), size
+    with path.open("rb") as file:
+        while left and (chunk := file.read(min(left, CHUNK))):
+            state.update(chunk)
+            left -= len(chunk)
+    return not left and state.hexdigest() == digest
 
 
 def _manifest(path: Path, name: str) -> Manifest | None:

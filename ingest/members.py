@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import PurePath
 from typing import Final
 
@@ -10,7 +10,7 @@ from teller.graph.archive import Archive, RunEntry
 from teller.ingest import runs, stored
 from teller.ingest.companions import Companion, Home
 from teller.ingest.dating import Dated, Timed, date
-from teller.ingest.discover import Candidate, Found
+from teller.ingest.discover import Candidate, Found, begins_with
 from teller.ingest.parts import Part, RecordPart
 from teller.ingest.source import Facts
 from teller.ingest.stored import Stored, StoredPart, StoredRecords
@@ -96,6 +96,7 @@ def everything(
         kept = stored.load(archive, entry)
         if kept is None or (entry.deployment != deployment and not kept.manifest):
             continue
+        records = [_grown(r, kept) for r in records]
         old = [
             _capture(p, p.facts, p.identity, kept.manifest, baseline=kept.baseline)
             for p in kept.parts
@@ -106,6 +107,16 @@ def everything(
     whole.sources += fresh
     whole.records += records
     return whole
+
+
+def _grown(fresh: FreshRecords, kept: Stored) -> FreshRecords:
+    """Give a file that was written further the name of its rows before: a short one has no head."""
+    name = PurePath(fresh.candidate.name).name
+    for old in kept.records:
+        longer = fresh.candidate.size > old.size and PurePath(old.facts.path).name == name
+        if longer and begins_with(fresh.candidate.path, old.size, old.digest):
+            return replace(fresh, part=replace(fresh.part, head=old.head))
+    return fresh
 
 
 def _add(whole: All, entry: RunEntry, kept: Stored, old: list[runs.Capture]) -> None:

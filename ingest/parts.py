@@ -27,6 +27,7 @@ class RecordPart:
     head: str
     digest: str
     modified_ns: int = 0
+    size: int = 0
     baseline: bool = False
 
 

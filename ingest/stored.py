@@ -22,7 +22,7 @@ from teller.ingest.who import Identity
 
 FILE: Final = "parts.json"
 FOLDER: Final = "parts"
-SMALL: Final = ("steps", "operators", "calls", "paces", "silences", "asked")
+SMALL: Final = ("steps", "operators", "calls", "paces", "silences", "asked", "stalls")
 
 
 class StoredPart(msgspec.Struct, frozen=True):
@@ -53,6 +53,7 @@ class StoredRecords(msgspec.Struct, frozen=True):
     head: str
     digest: str
     modified_ns: int
+    size: int
     baseline: bool
     window: tuple[int, int] | None
     comms: tuple[str, ...]
@@ -121,7 +122,7 @@ def about(part: RecordPart) -> StoredRecords:
     """Give what is known of a file's records beside its tables."""
     return StoredRecords(
         part.records.facts, part.records.clock, part.host, part.host_source, part.head,
-        part.digest, part.modified_ns, part.baseline, window_of(part.records),
+        part.digest, part.modified_ns, part.size, part.baseline, window_of(part.records),
         tuple(sorted(comms_of(part.records))),
     )  # fmt: skip
 
@@ -137,7 +138,8 @@ def records_of(archive: Archive, entry: RunEntry, stored: Stored, number: int) -
     }
     return RecordPart(
         Records(kept.facts, kept.clock, **tables),
-        kept.host, kept.host_source, kept.head, kept.digest, kept.modified_ns, kept.baseline,
+        kept.host, kept.host_source, kept.head, kept.digest, kept.modified_ns, kept.size,
+        kept.baseline,
     )  # fmt: skip
 
 
@@ -157,7 +159,7 @@ def part_of(archive: Archive, entry: RunEntry, stored: Stored, number: int, copy
     tables = {
         name: pq.read_table(path)
         for name in SMALL
-        if (path := folder / FOLDER / f"{number:05d}.{name}.parquet").exists()  # asked came later
+        if (path := folder / FOLDER / f"{number:05d}.{name}.parquet").exists()  # some came later
     }
     _link(folder / kept.spans, copy)
     shaped = Shaped(
