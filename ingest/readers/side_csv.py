@@ -49,17 +49,36 @@ def tables(lines: Lines, head: Header, unread: Unread, *, quotes: bool) -> Itera
 
 
 def _table(first: int, text: str, head: Header, unread: Unread, quotes: bool) -> pa.Table:
-    bad: list[csv.InvalidRow] = []
+    lines = pa.array(text.replace("\r", " ").removesuffix("\n").split("\n"), pa.string())
+    numbers = np.arange(len(lines)) + first
+    parsed, lost = _parsed(lines, head, quotes)
+    blank = np.asarray(pc.equal(pc.utf8_trim_whitespace(lines), ""))
+    unread.add(numbers[lost & ~blank & (numbers > head.line)].tolist())
+    again = np.asarray(pc.equal(pc.utf8_trim_whitespace(lines), head.text))
+    kept = ~lost
+    made = parsed.append_column("line", pa.array(numbers[kept], pa.int64()))
+    made = made.append_column("text", lines.filter(pa.array(kept)))
+    wanted = (~blank & ~again & (numbers > head.line))[kept]
+    return made.filter(pa.array(wanted)).combine_chunks()
+
+
+def _parsed(lines: pa.Array, head: Header, quotes: bool) -> tuple[pa.Table, np.ndarray]:
+    """Give a row for each line that has the header's size, and which lines have not."""
+    lost = np.zeros(len(lines), np.bool_)
+    if quotes:  # a quote that is not closed on its line would take others with it
+        lost |= np.asarray(pc.count_substring(lines, '"')) % 2 == 1
+        lines = pc.if_else(pa.array(lost), "", lines)
 
     def skip(row: csv.InvalidRow) -> str:
-        bad.append(row)
+        lost[row.number - 1] = True
         return "skip"
 
     names = [str(at) for at in range(len(head.words))]
+    raw = ("\n".join(lines.to_pylist()) + "\n").encode()
     made = csv.read_csv(
-        io.BytesIO(text.encode()),
+        io.BytesIO(raw),
         read_options=csv.ReadOptions(
-            column_names=names, use_threads=False, block_size=2 * len(text) + (1 << 16)
+            column_names=names, use_threads=False, block_size=len(raw) + (1 << 16)
         ),
         parse_options=csv.ParseOptions(
             delimiter=head.delimiter,
@@ -69,24 +88,8 @@ def _table(first: int, text: str, head: Header, unread: Unread, quotes: bool) ->
         ),
         convert_options=csv.ConvertOptions(column_types=dict.fromkeys(names, pa.string())),
     )
-    all_lines = text.removesuffix("\n").split("\n")
-    kept, lost = _numbers(len(all_lines), bad)
-    own = pa.array(all_lines, pa.string())
-    made = made.append_column("line", pa.array(kept + first, pa.int64()))
-    made = made.append_column("text", own.take(pa.array(kept)))
-    below = [at + first for at in lost if at + first > head.line and all_lines[at].strip()]
-    unread.add(below)
-    again = pc.equal(pc.utf8_trim_whitespace(made["text"]), head.text)
-    blank = pc.equal(pc.utf8_trim_whitespace(made["text"]), "")
-    above = pc.less_equal(made["line"], head.line)
-    return made.filter(pc.invert(pc.or_(pc.or_(again, blank), above))).combine_chunks()
-
-
-def _numbers(size: int, bad: Sequence[csv.InvalidRow]) -> tuple[np.ndarray, list[int]]:
-    """Give the lines, from 0, of the rows that were read, and those of the others."""
-    lost, shift = [], 0
-    for row in bad:  # a quote that is not closed takes lines with it
-        start, more = row.number - 1 + shift, row.text.rstrip("\n").count("\n")
-        lost += [at for at in range(start, start + more + 1) if at < size]
-        shift += more
-    return np.setdiff1d(np.arange(size), lost), lost
+    # a line that was emptied is a row of nothing
+    emptied = lost & (np.asarray(pc.utf8_length(lines)) == 0)
+    rows = np.ones(len(lines), np.bool_)
+    rows[lost & ~emptied] = False
+    return made.filter(pa.array(~emptied[rows])), lost
