@@ -206,7 +206,7 @@ def _records(found: Found, results: Sequence[FileResult], told: Told) -> list[Fr
     spoken = {s.facts.host for one in results for s in one.shaped} - {""}
     hosts = record_hosts([r for _, r in pairs], told, found.manifests, spoken)
     return [
-        FreshRecords(c, RecordPart(r, *host, c.head, c.digest, c.modified_ns, _healthy(c)))
+        FreshRecords(c, RecordPart(r, *host, c.head, c.digest, c.modified_ns, c.size, _healthy(c)))
         for (c, r), host in zip(pairs, hosts, strict=True)
     ]
 
