@@ -20,6 +20,7 @@ from teller.ingest.readers import (
     nsys,
     nsys_dir,
     nsys_recipe,
+    otlp,
     prometheus,
     trtllm_stats,
 )
@@ -37,6 +38,7 @@ READERS: Final[tuple[Reader, ...]] = (
     host_metrics,
     trtllm_stats,
     client_results,
+    otlp,
     note,
     kineto,
     nccl_topology,
