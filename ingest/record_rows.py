@@ -13,6 +13,7 @@ from teller.graph import ids
 from teller.ingest.cast import Cast
 from teller.ingest.parts import DatedRecords, Part
 from teller.ingest.records import TABLES, TIME_COLUMNS
+from teller.ingest.rhythm import with_gaps
 from teller.ingest.timeline import Timeline
 
 Ints = npt.NDArray[np.int64]
@@ -64,6 +65,7 @@ def rows_of(
             if tables
             else whole.empty_table()
         )
+    made["samples"] = with_gaps(made["samples"])
     return Rows(**made)
 
 

@@ -1,0 +1,100 @@
+"""The rhythm of an engine's lines: pauses between two of them while requests ran all the time.
+
+An engine prints a line every few steps or seconds while it works. A line that comes much later than
+the engine's lines usually do, with requests running before and after it, tells of a pause; the
+throughput that it states must bear that out, else the log was cut there.
+"""
+
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from teller.ingest.records import SAMPLES
+
+NAME: Final = "engine.gap_ns"
+MANY_TIMES: Final = 2.5  # as long as the engine's lines are usually apart
+LEAST_NS: Final = 3_000_000_000  # lines have whole seconds
+FEW: Final = 4  # intervals that are needed to know what is usual
+USUAL: Final = 25  # percentile: pauses themselves must not be the usual
+MOST_TOKENS: Final = 2.5  # times as many as usual in one interval: more lines stood there once
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+
+
+def with_gaps(samples: pa.Table) -> pa.Table:
+    """Add a sample for each pause of an engine, at the line that ended it.
+
+    Its value is the time since the line before in ns, its text the tokens a second that it states.
+    """
+    lines = _lines(samples)
+    if lines.num_rows <= FEW:
+        return samples
+    order = [("input_id", "ascending"), ("process", "ascending"), ("text", "ascending"),
+             ("line", "ascending")]  # fmt: skip
+    lines = lines.sort_by(order)
+    series = _series(lines)
+    time, running, rate = (
+        lines[n].to_numpy() for n in ("time_ns", "value", "rate")
+    )  # none has nulls
+    late = np.zeros(len(time), bool)
+    gap = np.diff(time, prepend=time[:1])
+    follows = np.diff(series, prepend=-1) == 0
+    works = follows & (running > 0) & np.r_[False, running[:-1] > 0] & (gap >= 0)
+    for one in np.unique(series[works & (gap >= LEAST_NS)]):
+        own = works & (series == one)
+        if own.sum() >= FEW:
+            usual = max(float(np.percentile(gap[own], USUAL)), 1.0)
+            tokens = np.median((gap * rate)[own])
+            late |= (
+                own
+                & (gap >= max(MANY_TIMES * usual, LEAST_NS))
+                & (gap * rate <= MOST_TOKENS * tokens)
+            )
+    return pa.concat_tables([samples, _found(lines, late, gap)]) if late.any() else samples
+
+
+def _lines(samples: pa.Table) -> pa.Table:
+    """Give the lines that state how many requests run and how many tokens a second come out."""
+    timed = samples.filter(
+        pc.and_(samples["time_ns"].is_valid(), pc.and_(samples["line"].is_valid(),
+                                                       samples["value"].is_valid()))
+    )  # fmt: skip
+    keys = ["input_id", "line", "text"]
+    running = timed.filter(pc.equal(timed["name"], "engine.running"))
+    rate = timed.filter(pc.equal(timed["name"], "engine.generation_tokens_per_s"))
+    rate = rate.select([*keys, "value"]).rename_columns([*keys, "rate"])
+    rate = rate.group_by(keys).aggregate([("rate", "max")]).rename_columns([*keys, "rate"])
+    for name in ("process", "text"):
+        at = running.schema.get_field_index(name)
+        plain = pc.fill_null(running[name].cast(pa.string()), "")
+        running = running.set_column(at, name, plain)
+    plain = pc.fill_null(rate["text"].cast(pa.string()), "")
+    rate = rate.set_column(rate.schema.get_field_index("text"), "text", plain)
+    return running.join(rate, keys=keys, join_type="inner").combine_chunks()
+
+
+def _series(lines: pa.Table) -> Ints:
+    """Give each line the number of its file, process and engine together."""
+    new = np.zeros(lines.num_rows, bool)
+    for name in ("input_id", "process", "text"):
+        codes = lines[name].combine_chunks().dictionary_encode()
+        codes = codes.combine_chunks() if isinstance(codes, pa.ChunkedArray) else codes
+        number = np.asarray(codes.indices.to_numpy(zero_copy_only=False), np.int64)
+        new |= np.diff(number, prepend=-1) != 0
+    return np.cumsum(new).astype(np.int64)
+
+
+def _found(lines: pa.Table, late: npt.NDArray[np.bool_], gap: Ints) -> pa.Table:
+    kept = lines.filter(pa.array(late)).drop_columns(["rate"])
+    rates = lines["rate"].to_numpy()[late]
+    made = {
+        "name": pa.repeat(pa.scalar(NAME), kept.num_rows),
+        "value": pa.array(gap[late].astype(np.float64)),
+        "text": pa.array([f"{rate:g}" for rate in rates.tolist()], pa.string()),
+    }
+    names = [*SAMPLES.names, *(n for n in kept.column_names if n not in SAMPLES.names)]
+    return pa.table({n: made.get(n, kept[n]) for n in names})
