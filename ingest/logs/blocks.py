@@ -73,11 +73,13 @@ class Lines:
         text = self._decoded(raw[:-1] if raw.endswith(b"\n") else raw)
         lines = pc.split_pattern(pa.array([text]), "\n").flatten()
         first, self.count = self.count + 1, self.count + len(lines)
-        return Block(first, self._cut(_redrawn(lines)))
+        return Block(first, self._cut(_redrawn(lines) if "\r" in text else lines))
 
     def _decoded(self, raw: bytes) -> str:
         plain = COLOUR.sub(b"", raw) if b"\x1b" in raw else raw
-        plain = plain.translate(TAMED).replace(b"\r\n", b"\n").rstrip(b"\r")
+        plain = plain.translate(TAMED)
+        if b"\r" in plain:
+            plain = plain.replace(b"\r\n", b"\n").rstrip(b"\r")
         if self.count == 0:
             plain = plain.removeprefix(b"\xef\xbb\xbf")
         try:
@@ -102,7 +104,5 @@ def _at_line_end(raw: bytes) -> tuple[bytes, bytes]:
 
 def _redrawn(lines: pa.Array) -> pa.Array:
     bars = pc.match_substring(lines, "\r")
-    if not pc.any(bars).as_py():
-        return lines
     ended = pc.utf8_rtrim(lines, "\r")
     return pc.if_else(bars, pc.replace_substring_regex(ended, REDRAWN, r"\1"), lines)

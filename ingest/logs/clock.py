@@ -83,7 +83,8 @@ class Clock:
             if first is None:
                 return ns
             near = np.where(at >= 0, ns[np.maximum(at, 0)], first)
-            ns = np.where(bare, _nearest(ns, near), ns)
+            ns = ns.copy()
+            ns[bare] = _nearest(ns[bare], near[bare])
         if len(known):
             self._reference = int(ns[known[-1]])
         return ns

@@ -18,7 +18,7 @@ LEVEL: Final = "(?P<level>TRACE|DEBUG|INFO|NOTICE|WARNING|WARN|ERROR|FATAL|CRITI
 GRAVE: Final = "(?P<level>emerg|alert|crit|err|warn|notice|info|debug)"
 FILE: Final = r"(?P<where>[\w./<>~+-]+:\d+)"
 FACILITY: Final = "(?:kern|user|mail|daemon|auth|syslog|lpr|news|uucp|cron|authpriv|ftp|local[0-7])"
-BOOT: Final = r"\[ *(?P<boot>\d+\.\d{3,9})\]"
+BOOT: Final = r"\[ *(?P<boot>\d{1,9}\.\d{3,9})\]"
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +76,7 @@ HEADERS: Final = (
         "ray",
     ),
     Grammar("ray_python", rf"{ISO}\t{LEVEL} {FILE} -- ", "ray"),
-    Grammar("fabric", rf"\[{MONTH} +(?P<d>\d+) (?P<y>\d{{4}}) {HOUR}\] \[{LEVEL}\] "
+    Grammar("fabric", rf"\[{MONTH} +(?P<d>\d{{1,2}}) (?P<y>\d{{4}}) {HOUR}\] \[{LEVEL}\] "
             r"\[tid (?P<tid>\d+)\] ?", "fabricmanager"),
     Grammar("kernel_decoded", f"{FACILITY} *:{GRAVE} *: {BOOT} ?", "kernel"),
     Grammar("kernel_decoded_ctime", rf"{FACILITY} *:{GRAVE} *: \[{CTIME}\] ?", "kernel"),
@@ -85,7 +85,7 @@ HEADERS: Final = (
             r"(?P<zone>[+-]\d\d:\d\d) ", "kernel"),
     Grammar("kernel_ctime", rf"\[{CTIME}\] ", "kernel"),
     Grammar("kernel_boot", rf"(?:<(?P<prio>\d{{1,3}})>)?{BOOT}(?:\[ *[TC]\d+\])? ", "kernel"),
-    Grammar("kmsg", r"(?P<prio>\d{1,3}),\d+,(?P<usec>\d+),[^;,\s]+(?:,[^;\s]*)?;", "kernel"),
+    Grammar("kmsg", r"(?P<prio>\d{1,3}),\d+,(?P<usec>\d{1,15}),[^;,\s]+(?:,[^;\s]*)?;", "kernel"),
     Grammar("syslog_kernel", rf"(?:<\d+>)?{MONTH} +(?P<d>\d{{1,2}}) {HOUR} (?P<host>[\w.-]+) "
             r"kernel: (?:\[ *\d+\.\d+\] )?", "kernel"),
     Grammar("syslog", rf"(?:<\d+>)?{MONTH} +(?P<d>\d{{1,2}}) {HOUR} (?P<host>[\w.-]+) "
@@ -116,7 +116,7 @@ PREFIXES: Final = (
     Grammar("stamp", rf"{DAY}T(?P<h>\d\d):(?P<mi>\d\d):(?P<s>\d\d)\.(?P<f>\d{{7,9}})(?P<zone>Z) "),
     Grammar("mpirun", r"\[[^\s\[\],]{0,80}?\d+,(?P<rank>\d+)\](?:<std\w+>)?: ?"),
     Grammar("rank", r"\[rank(?P<rank>\d+)\]: ?", "torch"),
-    Grammar("torchrun", r"\[(?P<process>[a-z_]+\d+)\]: ?"),
+    Grammar("torchrun", r"\[(?P<process>[a-z_]+\d+)\]: ?", sure=False),
     Grammar("pod", r"\[pod/(?P<host>[\w.-]+)/(?P<process>[\w.-]+)\] "),
     Grammar(
         "actor",

@@ -78,9 +78,9 @@ class PartReader:
         return pc.if_else(bare, taken, head), rest
 
     def _pieces(self, text: pa.Array, line: pa.Array) -> tuple[pa.Array, pa.Array, pa.Array]:
-        """Cut lines before each NCCL message inside them; hosts that are known are surer."""
-        known = sorted(self.hosts, key=len, reverse=True)
-        host = "|".join([*(re.escape(h) for h in known[:MOST_WEAK]), HOST])
+        """Cut lines before each NCCL message inside them; only known hosts end what is before."""
+        known = sorted(self.hosts, key=len, reverse=True)[:MOST_WEAK]
+        host = "|".join(re.escape(h) for h in known) or HOST
         apart = pc.replace_substring_regex(text, f"((?:{host}){INSIDE})", "\n\\1")
         split = pc.split_pattern(pc.utf8_ltrim(apart, "\n"), "\n", max_splits=PIECES - 1)
         parent = pc.list_parent_indices(split)

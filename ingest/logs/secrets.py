@@ -52,7 +52,7 @@ FORMS: Final = (
 )
 # pattern, and what stays of it
 RULES: Final = (
-    (r"(://)[^\s/?#'\"@]*(?:[^\s/?#'\"]*@)", rf"\1{GONE}@"),
+    (r"(://)(?:[^\s/?#'\"@:]*:[^\s'\"]*|[^\s/?#'\"]*)@", rf"\1{GONE}@"),
     (r"""(?i)(authorization\\?['"]?\s*[:=,]\s*)\\?['"]?(?:(?:bearer|basic|digest|token)\s+)?"""
      r"""[^\s,'"}]+""", rf"\1{GONE}"),
     (r"(?i)\b(bearer\s+)[\w.~+/=-]{6,}", rf"\1{GONE}"),
@@ -68,7 +68,7 @@ RULES: Final = (
 )  # fmt: skip
 # one quick look for what any of the rules needs
 HINT: Final = (
-    r"(?i:://[^\s/?#'\"@]*@|authorization|bearer |cookie|secret|passw|passphrase|credential|"
+    r"(?i:://[^\s'\"@]*@|authorization|bearer |cookie|secret|passw|passphrase|credential|"
     r"\bpwd|signature|(?:api|access|private|auth|signing|encryption|ssh|master|account|client|"
     r"service|subscription|session|refresh|admin|hf|hub|huggingface|openai|aws|wandb|github|"
     r"gitlab)[_ -]?(?:key|token)|(?:key|token)\\?['\"]?\s*[=:]>?\s*(?:[^\d\s]|\d+[A-Za-z]|\d{16})|"

@@ -174,13 +174,14 @@ def _null_if_empty(column: Any) -> Any:
 def _shortened(text: pa.Array) -> pa.Array:
     """Keep beginning and end of messages of many lines: the error itself stands last."""
     long = pc.and_(
-        pc.greater(pc.utf8_length(text), LONGEST_MESSAGE), pc.match_substring(text, "\n")
+        pc.greater(pc.binary_length(text), LONGEST_MESSAGE), pc.match_substring(text, "\n")
     )
     if not pc.any(long).as_py():
         return text
-    first = pc.utf8_slice_codeunits(text, 0, BEGINNING)
-    last = pc.utf8_slice_codeunits(text, BEGINNING - LONGEST_MESSAGE, None)
-    return pc.if_else(long, pc.binary_join_element_wise(first, last, "\n…\n"), text)
+    some = text.filter(long)
+    first = pc.utf8_slice_codeunits(some, 0, BEGINNING)
+    last = pc.utf8_slice_codeunits(some, BEGINNING - LONGEST_MESSAGE, None)
+    return pc.replace_with_mask(text, long, pc.binary_join_element_wise(first, last, "\n…\n"))
 
 
 def _repeats(lines: pa.Table) -> Iterable[pa.Table]:
