@@ -6,7 +6,7 @@ lines in order, a block at a time, and may remember what it saw (a communicator'
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final, Protocol
 
 import pyarrow as pa
@@ -40,7 +40,7 @@ class Meant:
     into `learned.members` or, for engines, into `processes`: process label and pid with its rank.
     """
 
-    learned: Learned = Learned()
+    learned: Learned = field(default_factory=Learned)
     told: pa.Table | None = None
     processes: Mapping[tuple[str, int | None], int] | None = None
 
@@ -73,7 +73,7 @@ def samples(name: str, rows: pa.Table, *, value: object = None, text: object = N
 
     def column(given: object, kind: pa.DataType) -> pa.Array:
         if isinstance(given, (pa.Array, pa.ChunkedArray)):
-            return given.cast(kind)
+            return given.cast(kind, safe=False)  # a number beyond 2**53 loses its last digits
         return pa.repeat(pa.scalar(given, kind), size)
 
     made = {
