@@ -9,6 +9,7 @@ from teller.graph import ids
 from teller.graph.classes import class_named
 from teller.graph.finding import SEVERITIES, Cost, Culprit, Evidence, Finding, Severity
 from teller.models import episodes
+from teller.models.baseline import compared
 from teller.models.case import Case, Row
 from teller.models.rule import RULESET, EpisodeQuery, Rule, Shown, Usual
 from teller.models.wording import say
@@ -57,7 +58,7 @@ def apply(rule: Rule, case: Case) -> Applied:
 def _rows(rule: Rule, case: Case) -> Iterator[tuple[Row, episodes.Episode | None]]:
     """Give the rule's rows: of the whole run, of each episode, or compared with a healthy run."""
     if rule.compare is not None:
-        yield from ((row, None) for row in _compared(rule, case))
+        yield from ((row, None) for row in compared(rule, case))
     elif rule.each == "episode":
         for known, episode in case.episodes:
             for row in case.rows(rule.find, dict(rule.thresholds) | known):
@@ -75,41 +76,6 @@ def _usual(asked: Usual, rule: Rule, case: Case) -> Iterator[Row]:
     if case.baseline is not None:
         for row in Case(case.store, case.baseline).rows(asked.cypher, rule.thresholds):
             yield {f"usual_{name}": value for name, value in row.items()}
-
-
-def _compared(rule: Rule, case: Case) -> list[Row]:
-    """Give what is slower than in the baseline, and most of all that is."""
-    if rule.compare is None or case.baseline is None:
-        return []
-    asked, keys = rule.compare, rule.compare.keys
-    usual = {
-        tuple(r[k] for k in keys): r["each_ns"]
-        for r in Case(case.store, case.baseline).rows(asked.cypher, rule.thresholds)
-    }
-    rows = []
-    for row in case.rows(asked.cypher, rule.thresholds):
-        before = usual.get(tuple(row[k] for k in keys))
-        if before:
-            over = (row["each_ns"] - before) * row["calls"]
-            factor = row["each_ns"] / before
-            rows.append(
-                row
-                | {
-                    "usual_ns": before,
-                    "factor": factor,
-                    "over_ns": over,
-                    "excess_ns": over / max(len(case.ranks), 1),
-                }
-            )
-    whole = sum(max(r["over_ns"], 0) for r in rows)
-    time = sum(i["dur_ns"] for i in case.iterations.values()) * max(len(case.ranks), 1)
-    return [
-        r | {"over_share": r["over_ns"] / whole}
-        for r in rows
-        if r["factor"] >= asked.min_factor
-        and r["over_ns"] >= asked.min_share * time
-        and r["over_ns"] >= asked.dominance * whole
-    ]
 
 
 def _completed(row: Row, case: Case) -> Row:

@@ -128,7 +128,7 @@ class _Check:
             row = {**row, **EPISODE, "rank": pa.int64(), "episode_ns": pa.int64()}
         if rule.compare is not None:
             asked = self.ask("the compare query", rule.compare.cypher, row)
-            wanted = {*rule.compare.keys, "each_ns", "calls"}
+            wanted = {*rule.compare.keys, *rule.compare.load, "each_ns", "calls"}
             self._lacks("the compare query", asked, wanted, rule.compare.cypher)
             asked = None if asked is None else {**asked, **COMPARED}
         else:

@@ -61,14 +61,16 @@ class EpisodeQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class Compare(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Asked of the run and of its baseline; rows of equal `keys` make one candidate.
 
-    The query gives the keys, `each_ns` and `calls`. The candidate has the run's columns, and
-    `usual_ns` (the baseline's `each_ns`), `factor`, `over_ns` (for all calls) and `over_share`
-    (of what all keys are over). It stands from `min_factor` and `min_share` of the run's step time
-    on, if it is `dominance` of all that is over.
+    The query gives the keys, the columns of `load`, `each_ns` and `calls`. Only rows of equal load
+    are compared; the loads of one key are summed up, each by its calls. The candidate has the run's
+    columns, and `usual_ns` (the baseline's `each_ns`), `factor`, `over_ns` (for all calls) and
+    `over_share` (of what all keys are over). It stands from `min_factor` and `min_share` of the
+    run's step time on, if it is `dominance` of all that is over.
     """
 
     keys: tuple[str, ...]
     cypher: str
+    load: tuple[str, ...] = ()
     min_factor: float = 1.15
     min_share: float = 0.02
     dominance: float = 0.5

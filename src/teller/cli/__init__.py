@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from teller import __version__
-from teller.cli import demo, diagnose, doctor, export, ingest, query, report, rules, runs
+from teller.cli import demo, diagnose, diff, doctor, export, ingest, query, report, rules, runs
 from teller.errors import TellerError
 
 app = typer.Typer(
@@ -40,7 +40,7 @@ def _teller(
     """
 
 
-for _module in (demo, doctor, ingest, diagnose, report, query, rules, runs, export):
+for _module in (demo, doctor, ingest, diagnose, diff, report, query, rules, runs, export):
     _module.add_to(app)
 
 

@@ -103,7 +103,8 @@ def _queries(rule: "Rule") -> Iterator[str]:
         yield from ("", f"Finds by{slow if rule.each == 'episode' else ''}:", rule.find.strip())
     if rule.compare:
         asked = rule.compare
-        yield from ("", f"Compares with the healthy run, by {', '.join(asked.keys)}:")
+        alike = f" at equal {', '.join(asked.load)}" if asked.load else ""
+        yield from ("", f"Compares with the healthy run, by {', '.join(asked.keys)}{alike}:")
         yield asked.cypher.strip()
         limits = {n: getattr(asked, n) for n in ("min_factor", "min_share", "dominance")}
         yield from _figures("It stands from", limits)
