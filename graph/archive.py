@@ -11,7 +11,7 @@ the old state or the new one is there.
 
 import secrets
 import shutil
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 from urllib.parse import quote
@@ -37,6 +37,7 @@ class RunEntry(msgspec.Struct, frozen=True):
     created_epoch_ns: int
     inputs_digest: str
     baseline: bool = False  # its files say that it shows the healthy state
+    targets: dict[str, int] = {}  # ns by name: what its requests are to keep to
 
 
 class _Runs(msgspec.Struct, frozen=True):
@@ -108,6 +109,17 @@ class Archive:
         gone = self.entry(run_id)
         self._point([e for e in self.runs() if e != gone])
         self._sweep()
+
+    def save_targets(self, runs: Collection[int], targets: Mapping[str, int]) -> None:
+        """Keep what the requests of these runs are to keep to."""
+        self._must_write()
+        kept = dict(targets)
+        self._point(
+            [
+                msgspec.structs.replace(e, targets=kept) if e.run_id in runs else e
+                for e in self.runs()
+            ]
+        )
 
     def save_findings(self, run_id: int, ruleset: str, findings: Sequence[Finding]) -> None:
         """Keep what a rule set or model says of a run, in place of what it said before."""

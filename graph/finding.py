@@ -149,6 +149,9 @@ class RunSummary:
     hosts: tuple[str, ...]
     steps: int
     clock_residual_ns: int | None
+    requests: int = 0
+    requests_over_target: int | None = None  # None where no target is set
+    targets: Mapping[str, int] = field(default_factory=dict)  # ns: ttft, itl, e2e
 
     def to_json(self) -> dict[str, Any]:
         """Give it as the envelope holds it."""

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 import msgspec
 import pyarrow as pa
 
-from teller.graph import ids, schema
+from teller.graph import ids, schema, targets
 from teller.graph.archive import Archive, RunEntry
 from teller.graph.finding import Finding
 from teller.graph.workspace import Workspace
@@ -35,8 +35,9 @@ def keep(workspace: Workspace, found: Mapping[int, Sequence[Finding]], ruleset: 
 
 
 def rest(archive: Archive, entry: RunEntry) -> Tables:
-    """Give what was said of a run before, so that a rebuilt graph has it again."""
-    return tables(entry.key, entry.run_id, archive.findings(entry.run_id))
+    """Give what was said of a run before, and its targets, so that a rebuilt graph has them."""
+    said = tables(entry.key, entry.run_id, archive.findings(entry.run_id))
+    return said | targets.tables(entry)
 
 
 def tables(key: str, run: int, findings: Sequence[Finding]) -> Tables:

@@ -4,7 +4,7 @@ import json
 
 import pyarrow as pa
 
-from teller.graph import judgement, queries
+from teller.graph import judgement, queries, targets
 from teller.graph.finding import (
     Diagnosis,
     Finding,
@@ -71,13 +71,19 @@ def summary(graph: Store, run_id: int) -> RunSummary:
     runs = queries.run(graph, "runs")
     row = next(r for r in runs.to_pylist() if r["id"] == run_id)
     ranks = table(graph, table_of("Rank"), run_id).to_pylist()
+    aims = targets.of_run(graph, run_id)
     left = [r["clock_residual_ns"] for r in ranks if r["clock_residual_ns"] is not None]
     return RunSummary(
         run_id, row["name"] or str(run_id), row["t0_epoch_ns"] or 0,
         tuple(sorted(r["rank"] for r in ranks if r["rank"] is not None)),
         tuple(sorted({r["host"] for r in ranks if r["host"]})),
         table(graph, table_of("Iteration"), run_id).num_rows, max(left, default=None),
+        graph.query(_REQUESTS, {"run": run_id})["count"][0].as_py(),
+        targets.missed(graph, run_id, aims).num_rows if aims else None, aims,
     )  # fmt: skip
+
+
+_REQUESTS = "MATCH (q:Request) WHERE q.run_id = $run RETURN count(*) AS count"
 
 
 def table(graph: Store, wanted: GraphTable, run_id: int) -> pa.Table:

@@ -44,6 +44,7 @@ SAMPLES: Final[dict[str, str]] = {
     "engine.fallback": "the engine takes a slower way than it could; text: the words",
     "engine.broadcast_wait_ns": "a process waited so long for a shared-memory block: idle or stuck",
     "engine.health_failed": "a health check of the engine failed; text",
+    "engine.gap_ns": "no line for so long while requests ran; text: tokens/s of the line after it",
     "step.host_ns": "host time of one iteration; text: its number",
     "step.device_ns": "device time of one iteration; text: its number",
     "kv.transfer_ns": "time of one KV transfer; text: request or peer",
@@ -159,6 +160,10 @@ SAMPLES: Final[dict[str, str]] = {
     "log.repeated": "value: how often; text: the line that a collector folded",
     "log.exception": "a traceback; text: its last line",
     "http.responses": "value: how many; text: METHOD PATH STATUS",
+    # targets that people set for requests
+    "slo.ttft_ns": "longest time to first token that is wanted",
+    "slo.itl_ns": "longest median time between tokens that is wanted",
+    "slo.e2e_ns": "longest time from start to end that is wanted",
     # notes that a person wrote beside the data
     "note.usual": "a figure of the healthy state; text: its name",
     "note.now": "the same figure now; text: its name",

@@ -106,6 +106,12 @@ class Workspace:
                     raise
         raise AssertionError("the loop returns or raises")
 
+    def holds(self, run_id: int) -> bool:
+        """Tell whether the published graph has the run as it stands in the archive."""
+        current = self._current()
+        generation = self.archive.entry(run_id).generation
+        return current is not None and current.generations.get(run_id) == generation
+
     def publish(self, run_id: int, files: Files) -> None:
         """Load a run that was committed to the archive, and show the new graph to readers."""
         self.archive.entry(run_id)

@@ -73,6 +73,7 @@ class Maker:
             created_epoch_ns=before.entry.created_epoch_ns if before else time.time_ns(),
             inputs_digest=self.digest,
             baseline=assembly.baseline,
+            targets=before.entry.targets if before else {},
         )
         return self.archive.commit(entry, staged)
 

@@ -138,7 +138,7 @@ def _by_request(
     how: npt.NDArray[np.object_],
     sure: Floats,
 ) -> None:
-    """Tie timed lines about a request to the iterations that served it, where that is surer."""
+    """Tie timed lines about a request to the iterations that served it, unless another is surer."""
     who = pc.index_in(lines["request"].combine_chunks(), served.names)
     known = who.is_valid().to_numpy(zero_copy_only=False)
     at = np.flatnonzero(known & (placed >= 0))
@@ -149,7 +149,8 @@ def _by_request(
     step, share = served.at(asked[at], time[at], fine[at])
     share = share * np.where(placed[at] == 1, ORDERED, 1.0)
     ran = _ran(steps, pc.fill_null(lines["rank"].combine_chunks(), -1).to_numpy()[at], step)
-    better = (step >= 0) & (share > sure[at]) & (share >= LEAST)
+    # that a line fell into a step of the lowest rank says less than whom it speaks of
+    better = (step >= 0) & (share >= LEAST) & ((share > sure[at]) | (how[at] == BY_TIME))
     chosen = at[better]
     index[chosen], rank[chosen] = step[better], ran[better]
     how[chosen], sure[chosen] = BY_REQUEST, share[better]

@@ -175,4 +175,12 @@ def run_of(diagnosis: Diagnosis, finding: Finding) -> RunSummary | None:
 def extent(run: RunSummary) -> str:
     """Give the size of a run: "8 ranks on 2 hosts, 120 steps"."""
     hosts = f" on {counted(len(run.hosts), 'host')}" if run.hosts else ""
-    return f"{counted(len(run.ranks), 'rank')}{hosts}, {counted(run.steps, 'step')}"
+    over = f", {over_target(run)}" if run.targets else ""
+    return f"{counted(len(run.ranks), 'rank')}{hosts}, {counted(run.steps, 'step')}{over}"
+
+
+def over_target(run: RunSummary) -> str:
+    """Give how many requests missed a target: "3 of 40 requests over target (ttft 500 ms)"."""
+    aims = ", ".join(f"{name} {duration(ns)}" for name, ns in run.targets.items())
+    over = run.requests_over_target or 0
+    return f"{over:,} of {counted(run.requests, 'request')} over target ({aims})"

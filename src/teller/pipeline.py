@@ -1,14 +1,14 @@
 """From paths to an answer: ingest, then publish the graph, then judge. Knows both sides."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 
 from teller.errors import NothingUsable, UnknownName
-from teller.graph import judgement, recall
+from teller.graph import judgement, recall, targets
 from teller.graph.finding import Diagnosis, InputSummary, Quality, RunSummary, Severity
 from teller.graph.keep import keep, rest
 from teller.graph.project import project
@@ -54,6 +54,7 @@ class Options:
     baseline: str = ""
     rules_dir: Path | None = None
     fail_on: Severity = "low"
+    slo: Mapping[str, int] = field(default_factory=dict)  # targets of `teller.graph.targets`
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +71,7 @@ def ingest(
     paths: Sequence[Path], workspace: Workspace, options: Options, progress: Progress
 ) -> Ingested:
     """Bring paths into the workspace, archive and graph; what is there already stays as it is."""
+    aims = options.slo or targets.of_settings(workspace.folder)
     with _writer(workspace.folder) as writer:
         got = ingesting.ingest(
             paths,
@@ -80,6 +82,7 @@ def ingest(
         )
         if not got.runs:
             return Ingested((), _inputs(got.inputs), _quality(got.remarks), got.others)
+        targets.keep(writer, [e.run_id for e in got.runs], aims)
         pa.default_memory_pool().release_unused()  # the graph's pool comes on top of what is kept
         progress.start("loading the graph", None)
         with writer.reader() as store:  # loads what the graph lacks

@@ -95,7 +95,12 @@ def tiny_run(run: int) -> Tables:
                        for s in (0, 1)],
         "ProcessGroup": [{"id": base + 5300, "name": "tp", "world_size": 2}],
         "LogLine": [{"id": base + 5900, "rank": 1, "level": "WARNING", "text": "slow 'gemm'\n",
-                     "time_ns": 10_600}],
+                     "time_ns": 10_600},
+                    {"id": base + 5901, "rank": 0, "text": "7 is late", "time_ns": 10_700,
+                     "request": "7", "step_index": 1, "tied_by": "request", "confidence": 0.9}],
+        "Request": [{"id": base + 5950, "name": "7", "start_ns": 9_000, "end_ns": 15_000,
+                     "ttft_ns": 1_500, "status": "ok"}],
+        "Sample": [{"id": base + 5960, "name": "slo.ttft_ns", "value": 1_000.0}],
         "Finding": [{"id": base + 5800, "class": "slow_rank", "title": "Rank 1 is slow",
                      "severity": "high", "confidence": 0.9, "culprit_kind": "rank",
                      "culprit": "rank 1", "excess_ns": 500, "share": 0.1, "ruleset": "tiny"}],
@@ -174,7 +179,10 @@ def _relations(base: int, run: int, cells: list[tuple[int, int]]) -> dict[str, R
                 "group_name": "tp", "op": op, "count": 2, "size_bytes": 2 << 20,
                 "pure_p50_ns": 1_000, "transport": "assumed ring"}
             for r in (0, 1) for op in ("all_reduce", "all_gather")],
-        "DURING.LogLine.Step": [_edge(base + 5900, step((1, 1)))],
+        "DURING.LogLine.Step": [_edge(base + 5900, step((1, 1))), _edge(base + 5901, step((0, 1)))],
+        "SERVED_IN.Request.Iteration": [
+            _edge(base + 5950, base + 5100 + s) | {"tied_by": "time", "confidence": 0.9}
+            for s in (0, 1)],
         "PART_OF.Input.Run": [_edge(base + 5600 + r, run) for r in (0, 1)],
         "ON_INPUT.Remark.Input": [_edge(base + 5700, base + 5601)],
         "IN_RUN.Finding.Run": [_edge(base + 5800, run)],

@@ -73,6 +73,38 @@ STORIES: dict[str, tuple[dict[str, object], str, Told]] = {
         {"run": 3}, "id class severity culprit excess_ns",
         [(35800, "slow_rank", "high", "rank 1", 500)],
     ),
+    "iteration_steps": (
+        {"iteration": 35101}, "id rank step_index own_ns",
+        [(35001, 0, 1, 2_000), (35011, 1, 1, 2_500)],
+    ),
+    "iteration_lines": (
+        {"iteration": 35101}, "id rank text",
+        [(35900, 1, "slow 'gemm'\n"), (35901, 0, "7 is late")],
+    ),
+    "step_collectives": (
+        {"step": 35001}, "id span_id op wait_ns skew_ns last_rank",
+        [(35201, 30015, "all_reduce", 500, 500, 1)],
+    ),
+    "requests": ({"run": 3}, "id name start_ns ttft_ns", [(35950, "7", 9_000, 1_500)]),
+    "request_iterations": (
+        {"request": 35950}, "id step_index dur_ns last_rank tied_by confidence",
+        [(35101, 1, 4_500, 1, "time", 0.9), (35100, 0, 4_000, 1, "time", 0.9)],
+    ),
+    "request_lines": (
+        {"run": 3, "request": "7"}, "id text step_index tied_by",
+        [(35901, "7 is late", 1, "request")],
+    ),
+    "requests_over_target": (
+        {"run": 3, "ttft_ns": 1_000, "itl_ns": 1 << 62, "e2e_ns": 1 << 62},
+        "id name ttft_ns e2e_ns",
+        [(35950, "7", 1_500, 6_000)],
+    ),
+    "targets": ({"run": 3}, "name target_ns", [("slo.ttft_ns", 1_000.0)]),
+    "line_to_late_kernel": (
+        {"line": 35901, "limit": 3},
+        "rank op wait_ns late_rank kernel_id kernel excess_ns call caller",
+        [(0, "all_reduce", 500, 1, 30113, "gemm", 500, "cudaLaunchKernel", "linear")],
+    ),
     "evidence": (
         {"finding": 35800}, "role kind id rank name",
         [("cause", "Span", 30113, 1, "gemm"), ("effect", "Step", 35011, 1, None),

@@ -48,7 +48,7 @@ def iteration(rank: int, number: int) -> list[Event]:
     }  # fmt: skip
     rids = f"decode rids=['cmpl-{FIRST}-0', 'cmpl-{SECOND}-0']"
     made = [
-        event("user_annotation", "execute_context_0(0)_generation_2(2)", t, 1000 * MS),
+        event("user_annotation", "execute_context_0(0)_generation_2(2)", t, 600 * MS + slow),
         event("cpu_op", "model.layers.0.mlp", t + 20 * MS, 100 * MS),
         event("cpu_op", "aten::linear", t + 30 * MS, 60 * MS),
         event("cuda_runtime", "cudaLaunchKernel", t + 40 * MS, 10 * MS, correlation=at),
@@ -59,7 +59,7 @@ def iteration(rank: int, number: int) -> list[Event]:
               t + 500 * MS + slow - begin, **device(rank, at + 1), **said),
     ]  # fmt: skip
     return (
-        [*made, event("user_annotation", rids, t + 5 * MS, 900 * MS)] if 3 <= number < 6 else made
+        [*made, event("user_annotation", rids, t + 5 * MS, 590 * MS)] if 3 <= number < 6 else made
     )
 
 

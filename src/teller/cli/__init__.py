@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from teller import __version__
-from teller.cli import demo, diagnose, diff, doctor, export, ingest, query, report, rules, runs
+from teller.cli import demo, diagnose, diff, doctor, export, ingest, query, report, rules, runs, trace
 from teller.errors import TellerError
 
 app = typer.Typer(

@@ -23,7 +23,7 @@ def add_to(app: typer.Typer) -> None:
     """Add the command."""
     app.command(
         short_help="Find what is wrong, who is to blame, and why.",
-        epilog="Example: teller diagnose night-run/ --format html -o report.html",
+        epilog="Example: teller diagnose night-run/ --slo ttft=500ms,itl=50ms -o report.html",
     )(diagnose)
 
 
@@ -51,6 +51,7 @@ def diagnose(
     host_regex: options.HostRegex = "",
     deployment: options.Deployment = "",
     rules: options.RulesDir = None,
+    slo: options.Slo = "",
     quiet: options.Quiet = False,
 ) -> int:
     """Find what is wrong in runs, reading in first what is not stored yet.
@@ -58,13 +59,13 @@ def diagnose(
     Exit code: 0 no fault from the severity of --fail-on up, 1 faults found, 2 nothing usable.
     """
     from teller import pipeline
-    from teller.graph import judgement
+    from teller.graph import judgement, targets
     from teller.ui import progress
 
     chosen = format or (_FORMATS.get(output.suffix.lower()) if output else None) or "text"
     wanted = pipeline.Options(
         rank_regex=rank_regex, host_regex=host_regex, deployment=deployment, baseline=baseline,
-        rules_dir=rules, fail_on=fail_on,
+        rules_dir=rules, fail_on=fail_on, slo=targets.parsed(slo),
     )  # fmt: skip
     place = options.workspace_at(workspace, store)
     with progress.shown_on(sys.stderr, quiet=quiet) as bars:

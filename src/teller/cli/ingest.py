@@ -28,13 +28,18 @@ def ingest(
     rank_regex: options.RankRegex = "",
     host_regex: options.HostRegex = "",
     deployment: options.Deployment = "",
+    slo: options.Slo = "",
     quiet: options.Quiet = False,
 ) -> int:
     """Read runs into the workspace; what is there already stays as it is."""
     from teller import pipeline
+    from teller.graph import targets
     from teller.ui import progress
 
-    wanted = pipeline.Options(rank_regex=rank_regex, host_regex=host_regex, deployment=deployment)
+    wanted = pipeline.Options(
+        rank_regex=rank_regex, host_regex=host_regex, deployment=deployment,
+        slo=targets.parsed(slo),
+    )  # fmt: skip
     place = options.workspace_at(workspace, store)
     with progress.shown_on(sys.stderr, quiet=quiet) as bars:
         got = pipeline.ingest(paths, place, wanted, bars)

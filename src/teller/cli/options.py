@@ -70,6 +70,14 @@ FailOn = Annotated[
     Severity,
     typer.Option("--fail-on", help="The least severity of a fault that makes the exit code 1."),
 ]
+Slo = Annotated[
+    str,
+    typer.Option(
+        "--slo", metavar="NAME=TIME,…", show_default=False,
+        help="Targets of requests: ttft=500ms,itl=50ms,e2e=10s; else [slo] of the workspace's "
+        "settings.toml.",
+    ),
+]  # fmt: skip
 Out = Annotated[
     Path | None,
     typer.Option(
