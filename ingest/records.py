@@ -175,6 +175,12 @@ def window_of(records: Records) -> tuple[int, int] | None:
     return (min(e["min"] for e in ends), max(e["max"] for e in ends)) if ends else None
 
 
+def hosts_of(records: Records) -> set[str]:
+    """Give the hosts that a file's rows name."""
+    tables = (getattr(records, name) for name in TABLES if "host" in TABLES[name].names)
+    return {h for table in tables for h in pc.unique(table["host"]).to_pylist() if h}
+
+
 def comms_of(records: Records) -> set[str]:
     """Give the communicators that a file names."""
     tables = (records.members, records.joins, records.paths)

@@ -14,7 +14,7 @@ from typing import Final, Protocol
 
 from teller.errors import BadUsage
 from teller.ingest.plausible import MOST_RANKS
-from teller.ingest.records import Records
+from teller.ingest.records import Records, hosts_of
 from teller.ingest.source import Facts
 
 RANK_IN_NAME: Final = re.compile(
@@ -185,7 +185,8 @@ def record_hosts(
     `known` are hosts that other files name: a file-name prefix that is one of them is a host.
     """
     names = [r.facts.path for r in records]
-    prefixes = _record_prefixes(names, {*known, *(r.facts.host for r in records)} - {""})
+    spoken = {h for r in records for h in (r.facts.host, *hosts_of(r))}
+    prefixes = _record_prefixes(names, {*known, *spoken} - {""})
     given = []
     for one in records:
         facts = one.facts
@@ -214,6 +215,8 @@ def _record_prefixes(paths: Sequence[str], known: Collection[str]) -> dict[str, 
         folder = PurePath(path).parent.name
         if folder in known or HOSTLIKE.match(folder):
             found[path] = folder
+        elif host := _named_by(name, known):
+            found[path] = host
         elif match := HOST_IN_NAME.match(name):
             found[path] = match["host"]
             endings[match["host"]].add(name[match.end() :])
@@ -225,3 +228,11 @@ def _record_prefixes(paths: Sequence[str], known: Collection[str]) -> dict[str, 
         or HOSTLIKE.match(host)
         or (len(e := frozenset(endings[host])) > 1 and alike[e] > 1)
     }
+
+
+def _named_by(name: str, known: Collection[str]) -> str:
+    """Give the known host with whose name, or its first part, a file's name begins."""
+    words = {(h.split(".")[0], h) for h in known if not h.split(".")[0].isdecimal()}
+    words |= {(h, h) for h in known}
+    fits = [(w, h) for w, h in words if re.match(rf"{re.escape(w)}(?:[._-]|$)", name)]
+    return max(fits, key=lambda f: (len(f[0]), f), default=("", ""))[1]
