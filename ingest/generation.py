@@ -17,6 +17,7 @@ from teller.ingest import (
     record_paths,
     record_requests,
     stored,
+    stuck,
     traffic,
 )
 from teller.ingest.assembly import Assembly
@@ -50,6 +51,7 @@ def write(run: Assembly, manifest: str, folder: Path) -> None:
     pq.write_table(run.line.timed.members, folder / project.MEMBERS, compression="lz4")
     stored.save(run, manifest, [s.file for s in sources], folder)
     told = replace(run, remarks=(*run.remarks, *quality.remarks(run)))
+    told = replace(told, rows=stuck.with_facts(told))
     for name, table in _tables(told).items():
         pq.write_table(table, folder / project.TABLES / f"{name}.parquet", compression="lz4")
 

@@ -17,6 +17,13 @@ Row = dict[str, Any]
 
 NEAR_NS: Final = 10_000_000_000  # a record and a span of one collective are not further apart
 PEER: Final = ("send", "recv")
+MEGATRON: Final = {
+    "tensor model parallel group": "tp",
+    "pipeline model parallel group": "pp",
+    "data parallel group": "dp",
+    "data parallel group with cp": "dp",
+    "expert model parallel group": "ep",
+}
 
 
 def group_tables(run: Assembly, traced: Tables) -> Tables:
@@ -83,6 +90,8 @@ def parallelism(text: str) -> str | None:
     words = text.lower().replace("_", " ").replace(":", " ").split()
     if "default pg" in text.lower().replace("_", " "):
         return "world"
+    if (known := MEGATRON.get(" ".join(w for w in words if not w.isdigit()))) is not None:
+        return known
     return next((p for p in ("tp", "pp", "dp", "ep", "world") if p in words), None)
 
 

@@ -19,6 +19,8 @@ class _Words(Formatter):
             return "unknown"
         if isinstance(value, list):
             return ", ".join(self.format_field(one, format_spec) for one in sorted(value))
+        if isinstance(value, list):
+            return ", ".join(self.format_field(one, format_spec) for one in sorted(value))
         if format_spec in SCALES:
             return f"{_short(value / SCALES[format_spec])} {NAMES[format_spec]}"
         if format_spec == "time":
