@@ -48,14 +48,15 @@ def joined(names: pa.Array) -> pa.Array:
     pairs = np.unique(np.stack([np.concatenate(shown), np.concatenate(of)]), axis=1)
     if not pairs.shape[1]:
         return names
-    length = pc.utf8_length(names).to_numpy()
-    short, starts = np.unique(pairs[0], return_index=True)
-    longer = dict(zip(short.tolist(), np.split(pairs[1], starts[1:]), strict=True))
-    root = np.arange(len(names))
-    for one in sorted(longer, key=lambda n: -int(length[n])):  # what is longer is settled
-        roots = np.unique(root[longer[one]])
+    length = pc.utf8_length(names).to_pylist()
+    longer: dict[int, list[int]] = {}
+    for one, whole in pairs.T.tolist():
+        longer.setdefault(one, []).append(whole)
+    root = list(range(len(names)))
+    for one in sorted(longer, key=lambda n: -length[n]):  # what is longer is settled
+        roots = {root[whole] for whole in longer[one]}
         if len(roots) == 1:
-            root[one] = roots[0]
+            (root[one],) = roots
     return names.take(pa.array(root))
 
 

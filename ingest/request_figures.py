@@ -114,12 +114,13 @@ def _of(told: Sequence[Columns], column: str, by: Ints) -> pa.Array:
 
 def _told_by(won: Mapping[str, Ints], words: Sequence[str]) -> pa.Array:
     """Say which source each figure is from: "client: start_ns, end_ns; log: status"."""
-    codes = np.stack(list(won.values()))
-    kinds, which = np.unique(codes, axis=1, return_inverse=True)
-    columns = list(won)
+    columns, base = list(won), len(words) + 1
+    keys = sum((won[c] + 1) * base**place for place, c in enumerate(columns))
+    kinds, which = np.unique(keys, return_inverse=True)
     said = []
-    for kind in kinds.T:
+    for key in kinds.tolist():
+        kind = [key // base**place % base - 1 for place in range(len(columns))]
         by = {w: [c for c, k in zip(columns, kind, strict=True) if k == i]
               for i, w in enumerate(words)}  # fmt: skip
         said.append("; ".join(f"{w}: {', '.join(own)}" for w, own in by.items() if own))
-    return pa.array(said, pa.string()).take(pa.array(which.reshape(-1)))
+    return pa.array(said, pa.string()).take(pa.array(which))

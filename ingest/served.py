@@ -18,7 +18,9 @@ SURE: Final = {BY_RANGE: 1.0, BY_TIME: 0.9}
 COARSE: Final = 0.6  # where the window's end is known to the second
 FINE_NS: Final = 1_000_000
 NEAR: Final = 0.5  # of the confidence is left of a line beside the iterations that served
-MOST_ITERATIONS: Final = 512  # a longer request keeps its first and last, and others between
+MOST_ITERATIONS: Final = 512  # a longer request keeps the slowest of each of so many stretches
+LEAST_ITERATIONS: Final = 16
+MOST_PAIRS: Final = 2_000_000  # of a run, about: the more requests, the fewer iterations of each
 DENSE: Final = 0.5  # of the iterations of a window: ranges that name so many name all
 
 
@@ -28,6 +30,7 @@ class Served:
 
     begin_ns: Ints  # of iterations
     end_ns: Ints
+    dur_ns: Ints
     step_index: Ints
     names: pa.Array  # of requests
     first: Ints  # of each request: the first place of its window
@@ -38,18 +41,22 @@ class Served:
 
     def pairs(self) -> tuple[Ints, Ints, pa.Array, Floats]:
         """Give requests, step numbers, what ties them, and how surely; windows are thinned."""
-        count = np.minimum(self.last - self.first, MOST_ITERATIONS)
+        length = self.last - self.first
+        each = MOST_PAIRS // max(int((length > 0).sum()), 1)
+        count = np.minimum(length, min(max(each, LEAST_ITERATIONS), MOST_ITERATIONS))
         who = np.repeat(np.arange(len(count)), count)
         nth = np.arange(len(who)) - np.repeat(np.cumsum(count) - count, count)
-        # evenly from the first to the last: all of them where there are no more than that
-        stride = ((self.last - self.first - 1) / np.maximum(count - 1, 1))[who]
-        place = self.first[who] + np.rint(nth * stride).astype(np.int64)
-        fresh = ~np.isin(self._key(who, place), self._key(self.request, self.place))
-        who, place = who[fresh], place[fresh]
-        by = np.repeat([BY_RANGE, BY_TIME], [len(self.request), len(who)])
+        # the slowest of each stretch: all of them where a stretch is one iteration
+        low, high = (self.first[who] + n * length[who] // count[who] for n in (nth, nth + 1))
+        place = _slowest(self.dur_ns, low, high)
+        if len(self.request):
+            fresh = ~np.isin(self._key(who, place), self._key(self.request, self.place))
+            who, place = who[fresh], place[fresh]
+        words = ((BY_RANGE, len(self.request)), (BY_TIME, len(who)))
+        by = pa.concat_arrays([pa.repeat(word, size) for word, size in words])
         sure = np.r_[np.full(len(self.request), SURE[BY_RANGE]), self.sure[who]]
         step = self.step_index[np.r_[self.place, place]]
-        return np.r_[self.request, who], step, pa.array(by, pa.string()), sure
+        return np.r_[self.request, who], step, by, sure
 
     def at(self, who: Ints, time: Ints, fine: Ints) -> tuple[Ints, Floats]:
         """Give the step number in which each line about a request fell, and how surely.
@@ -95,11 +102,34 @@ def serve(requests: pa.Table, ranges: pa.Table, iterations: pa.Table) -> Served:
     first, last = _without_named(first, last, who, place)
     coarse = pc.fill_null(requests["coarse_ns"], 0).to_numpy()
     sure = np.where(coarse > FINE_NS, COARSE, SURE[BY_TIME])
-    return Served(begin, finish, index, names, first, last, sure, who, place)
+    dur = ordered["end_ns"].to_numpy() - begin
+    return Served(begin, finish, dur, index, names, first, last, sure, who, place)
 
 
 def _array(column: pa.ChunkedArray | pa.Array) -> pa.Array:
     return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+
+
+def _slowest(dur: Ints, low: Ints, high: Ints) -> Ints:
+    """Give the place of the longest in each stretch from `low` to before `high`.
+
+    A stretch is two overlapping ones whose width is a power of two, each looked up in a table.
+    """
+    widest = int((high - low).max(initial=1))
+    table = [np.arange(len(dur))]
+    while 2 << (len(table) - 1) <= widest:
+        half = 1 << (len(table) - 1)
+        table.append(_longer(dur, table[-1][:-half], table[-1][half:]))
+    level = np.log2(high - low).astype(np.int64)
+    found = low.copy()
+    for n in np.unique(level[level > 0]).tolist():
+        at = np.flatnonzero(level == n)
+        found[at] = _longer(dur, table[n][low[at]], table[n][high[at] - (1 << n)])
+    return found
+
+
+def _longer(dur: Ints, one: Ints, other: Ints) -> Ints:
+    return np.where(dur[other] > dur[one], other, one)
 
 
 def _named(ranges: pa.Table, names: pa.Array, index: Ints) -> tuple[Ints, Ints]:

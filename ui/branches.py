@@ -1,5 +1,6 @@
 """The branches of a step's tree that matter, with the calls that lead to each."""
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -13,6 +14,9 @@ Row = dict[str, Any]
 Ints = npt.NDArray[np.int64]
 
 CHOSEN: Final = 10  # spans that matter; those above them come along
+ALIKE: Final = 2  # of them with the same operator: layers repeat
+WORTH: Final = 0.01  # of the longest span: what took less does not matter
+LOOKED_AT: Final = 500
 _ROOT: Final = -1
 
 
@@ -39,7 +43,7 @@ def branches(spans: pa.Table, collectives: Mapping[int, Row]) -> tuple[Branch, .
     own = spans["id"].to_numpy()
     above = _places(own, pc.fill_null(spans["parent_id"], _ROOT).to_numpy())
     kept: set[int] = set()
-    chosen = _worth(spans, own, collectives).tolist()
+    chosen = _worth(spans, own, collectives)
     for place in chosen:
         at = place
         while at != _ROOT and at not in kept:
@@ -65,8 +69,8 @@ def _places(own: Ints, wanted: Ints) -> Ints:
     return np.where(own[at] == wanted, at, _ROOT)
 
 
-def _worth(spans: pa.Table, own: Ints, collectives: Mapping[int, Row]) -> Ints:
-    """Give the rows that matter: first what waited or was late, then excess, then time."""
+def _worth(spans: pa.Table, own: Ints, collectives: Mapping[int, Row]) -> list[int]:
+    """Give the rows that matter: by what waited, was late or took too long, then by time."""
     waits = np.zeros(len(own), np.int64)
     at = _places(own, np.array(list(collectives), np.int64))
     late = [max(c["wait_ns"] or 0, c["skew_ns"] or 0) for c in collectives.values()]
@@ -78,8 +82,18 @@ def _worth(spans: pa.Table, own: Ints, collectives: Mapping[int, Row]) -> Ints:
         pc.fill_null(spans["dur_ns"], 0).to_numpy(),
         pc.fill_null(spans["self_ns"], 0).to_numpy(),
     )
-    share = np.maximum(waits, excess)
-    return np.lexsort((-spent, -share))[:CHOSEN]
+    cost = np.maximum(waits, excess)
+    best = np.lexsort((-spent, -cost))[:LOOKED_AT]
+    least = WORTH * pc.max(spans["dur_ns"]).as_py()
+    best = best[np.maximum(cost, spent)[best] >= least]
+    operators = spans["operator"].take(pa.array(best)).to_pylist()
+    seen: Counter[str | None] = Counter()
+    chosen = []
+    for place, operator in zip(best.tolist(), operators, strict=True):
+        seen[operator] += 1
+        if seen[operator] <= ALIKE:
+            chosen.append(place)
+    return chosen[:CHOSEN]
 
 
 def _folded(branch: Branch) -> Branch:

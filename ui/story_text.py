@@ -14,7 +14,10 @@ from teller.ui.branches import Branch
 from teller.ui.story import Row, Served, StepStory, Story
 from teller.ui.text import plain_table, word
 
+WORTH: Final = 0.05  # of its time: excess below that is not called too long
 _RANKS: Final = 8  # named in a line
+_NAME: Final = 64  # characters of a name that are shown
+_TAIL: Final = 28
 _IDS: Final = ("id", "span_id", "parent_id", "input_id")
 
 
@@ -133,13 +136,20 @@ def _span(branch: Branch) -> Text:
     line = Text()
     if branch.folded:
         line.append_text(word(f"… {phrase.counted(branch.folded, 'call')} … ", "dim"))
-    line.append_text(word(span["name"]))
+    line.append_text(word(_short(span["name"])))
     line.append_text(word(f"  {span['layer']}, {phrase.duration(span['dur_ns'])}", "dim"))
     if met is not None:
         return line.append_text(word(f"  {_met(met)}", "yellow"))
-    if (span["excess_ns"] or 0) > 0:
+    if (span["excess_ns"] or 0) > WORTH * span["dur_ns"]:
         line.append_text(word(f"  {phrase.duration(span['excess_ns'])} too long", "bold red"))
     return line
+
+
+def _short(name: str) -> str:
+    """Cut a long name in its middle: kernels carry their template's arguments."""
+    if len(name) <= _NAME:
+        return name
+    return f"{name[: _NAME - _TAIL - 1]}…{name[-_TAIL:]}"
 
 
 def _met(row: Row) -> str:

@@ -1,4 +1,4 @@
-"""A made run that tells one story over all layers, as files: traces, logs and a client's table.
+"""A made run that tells one story: traces, logs, telemetry and a client's table, as files.
 
 Two ranks of one engine decode together, an iteration each 1.5 s. In iteration 7 a kernel of rank 1
 takes 400 ms longer, so rank 0 waits in the all-reduce; a line of the engine falls into it.
@@ -86,6 +86,19 @@ other-7,{BASE + 40}.000,0.2,1.0,20,3,ok
 """
 
 
+TELEMETRY = {
+    "resourceSpans": [{"scopeSpans": [{"spans": [{
+        "name": "llm_request", "spanId": "01",
+        "startTimeUnixNano": f"{BASE}210000000", "endTimeUnixNano": f"{BASE + 13}000000000",
+        "attributes": [
+            {"key": "gen_ai.request.id", "value": {"stringValue": f"cmpl-{FIRST}-0-1a2b3c4d"}},
+            {"key": "gen_ai.latency.time_to_first_token", "value": {"doubleValue": 0.375}},
+            {"key": "gen_ai.latency.time_in_queue", "value": {"doubleValue": 0.125}},
+        ],
+    }]}]}],
+}  # fmt: skip
+
+
 def nccl(rank: int) -> str:
     said = f"node-{rank}:{100 + rank}:{100 + rank} [0] NCCL INFO"
     comm = f"comm 0x55{rank}0 rank {rank} nranks 2 cudaDev 0 nvmlDev 0 busId 1000 commId 0xabc1"
@@ -103,7 +116,11 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     ranks = [{"rank": r, "host": f"node-{r}", "pid": 100 + r} for r in (0, 1)]
     files = [{"path": f"{kind}{r}.{end}", "kind": kind, "rank": r, "host": f"node-{r}"}
              for r in (0, 1) for kind, end in (("trace", "json"), ("nccl", "log"))]  # fmt: skip
-    files += [{"path": "service.log", "kind": "log", "host": "node-0"}, {"path": "client.csv"}]
+    files += [
+        {"path": "service.log", "kind": "log", "host": "node-0"},
+        {"path": "client.csv"},
+        {"path": "otlp.json"},
+    ]
     said = {"schema": "teller.run/1", "run": "made-run", "ranks": ranks, "files": files}
     (made / "manifest.json").write_text(json.dumps(said))
     for rank in (0, 1):
@@ -111,6 +128,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         (made / f"nccl{rank}.log").write_text(nccl(rank))
     (made / "service.log").write_text(SERVICE)
     (made / "client.csv").write_text(CLIENT)
+    (made / "otlp.json").write_text(json.dumps(TELEMETRY))
     return made
 
 

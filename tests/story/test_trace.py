@@ -21,15 +21,15 @@ def test_a_request_is_found_by_what_any_program_prints_of_it(
     for name in ("0f8fad5bd9cb469fa16570867728950e", "0f8fad5b", "cmpl-0f8", "0f"):
         assert cli.main(["trace", name, "--format", "json", *at]) == 0
         said = json.loads(capsys.readouterr().out)
-        assert said["request"]["name"] == "cmpl-0f8fad5bd9cb469fa16570867728950e-0"
+        assert said["request"]["name"] == "cmpl-0f8fad5bd9cb469fa16570867728950e-0-1a2b3c4d"
 
 
 def test_the_slowest_iteration_is_opened_over_all_ranks(at: list[str], capsys: Capture) -> None:
     assert cli.main(["trace", "0f8f", "--limit", "2", *at]) == 0
     text = capsys.readouterr().out
     lines = [line.strip() for line in text.splitlines()]
-    assert lines[0] == "Request cmpl-0f8fad5bd9cb469fa16570867728950e-0: ok"
-    assert "first token     400 ms after it came" in lines
+    assert lines[0] == "Request cmpl-0f8fad5bd9cb469fa16570867728950e-0-1a2b3c4d: ok"
+    assert "first token     375 ms after it came" in lines
     assert "the slowest 2 are shown; --limit N shows more" in lines
     assert "Iteration 7, 1 s" in lines
     tree = text.partition("Iteration 7, 1 s")[2].partition("Lines that speak of it: 3")[0]

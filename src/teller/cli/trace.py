@@ -43,5 +43,5 @@ def trace(
         out.write(out.as_json(story_text.to_json(found)), output)
         return 0
     with out.destination(output) as file:
-        text.show(text.console(file), story_text.blocks(found))
+        text.show(text.console(file, wide=True), story_text.blocks(found))
     return 0
