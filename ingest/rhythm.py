@@ -37,13 +37,12 @@ def with_gaps(samples: pa.Table) -> pa.Table:
              ("line", "ascending")]  # fmt: skip
     lines = lines.sort_by(order)
     series = _series(lines)
-    time, running, rate = (
-        lines[n].to_numpy() for n in ("time_ns", "value", "rate")
-    )  # none has nulls
+    time, running = lines["time_ns"].to_numpy(), lines["value"].to_numpy()
+    rate = pc.fill_null(lines["rate"], np.nan).to_numpy()
     late = np.zeros(len(time), bool)
     gap = np.diff(time, prepend=time[:1])
     follows = np.diff(series, prepend=-1) == 0
-    works = follows & (running > 0) & np.r_[False, running[:-1] > 0] & (gap >= 0)
+    works = follows & (running > 0) & np.r_[False, running[:-1] > 0] & (gap >= 0) & ~np.isnan(rate)
     for one in np.unique(series[works & (gap >= LEAST_NS)]):
         own = works & (series == one)
         if own.sum() >= FEW:
@@ -58,7 +57,7 @@ def with_gaps(samples: pa.Table) -> pa.Table:
 
 
 def _lines(samples: pa.Table) -> pa.Table:
-    """Give the lines that state how many requests run and how many tokens a second come out."""
+    """Give the lines that state how many requests run; those of prefill have no rate of tokens."""
     timed = samples.filter(
         pc.and_(samples["time_ns"].is_valid(), pc.and_(samples["line"].is_valid(),
                                                        samples["value"].is_valid()))
@@ -74,7 +73,7 @@ def _lines(samples: pa.Table) -> pa.Table:
         running = running.set_column(at, name, plain)
     plain = pc.fill_null(rate["text"].cast(pa.string()), "")
     rate = rate.set_column(rate.schema.get_field_index("text"), "text", plain)
-    return running.join(rate, keys=keys, join_type="inner").combine_chunks()
+    return running.join(rate, keys=keys, join_type="left outer").combine_chunks()
 
 
 def _series(lines: pa.Table) -> Ints:
