@@ -44,6 +44,7 @@ def facts_of(
         found += _capture(i, one)
         found += _pace(i, one)
         found += _silences(i, one, line, shifts[i])
+        found += _stalls(i, one)
     if sources:
         found += _comparison(sums, len(sources))
         found += _communication(sources, line)
@@ -95,6 +96,14 @@ def _silences(i: int, one: Shaped, line: Timeline, shift: int) -> Iterator[Fact]
             place=row["place"],
             step_index=None if step is None else step + shift,
         )
+
+
+def _stalls(i: int, one: Shaped) -> Iterator[Fact]:
+    for row in one.stalls.to_pylist():  # at most 8
+        name = f"pace.{row['kind']}_stall"
+        yield Fact(f"{name}_ns", row["held_ns"], i, row["operator"])
+        yield Fact(f"{name}_calls", row["stalls"], i, row["operator"])
+        yield Fact(f"{name}_steps", row["steps"], i, row["operator"])
 
 
 def _comparison(sums: Sequence[pa.Table], sources: int) -> Iterator[Fact]:

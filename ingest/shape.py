@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from teller.ingest import operators, pace, tree
+from teller.ingest import operators, pace, stalls, tree
 from teller.ingest.asked import ASKED, asked
 from teller.ingest.calls import places, timed_calls
 from teller.ingest.source import PLACE_BITS, WORDS, Facts, Remark, Source
@@ -71,6 +71,7 @@ class Shaped:
     paces: pa.Table  # PACES of ingest.pace
     silences: pa.Table  # SILENCES of ingest.pace
     asked: pa.Table = field(default_factory=ASKED.empty_table)
+    stalls: pa.Table = field(default_factory=stalls.STALLS.empty_table)
     remarks: tuple[Remark, ...] = ()
 
 
@@ -104,6 +105,7 @@ def shape(source: Source, to: Path) -> Shaped:
         paces=measured.paces,
         silences=measured.silences,
         asked=asked(table),
+        stalls=stalls.find(table, rows, grown, step_row),
     )
 
 
