@@ -84,6 +84,7 @@ SAMPLES: Final[dict[str, str]] = {
     "comm.waits": "the rank waits in the operation that stands still first",
     "comm.deadlock": "the rank has not entered it; it waits in a ring with others",
     "comm.held": "the first operation that all ranks entered and none left",
+    "comm.timeout": "watchdogs report it, no dump is there, and no rank differs",
     "comm.odd": "the rank called it with another size, type or operation than the others",
     "comm.unlike": "ranks called it differently, and nothing tells which are wrong",
     "comm.unnoticed": "value: operations that its peers completed and its own record did not",

@@ -103,8 +103,9 @@ def _devices(run: Assembly, hosts: Mapping[str, int]) -> tuple[dict[int, Row], E
             uses[own] = _device(run, person.host, person.device_index, devices)
             has[uses[own]] = hosts[person.host]
     for host, index in device_names(run):
+        one = _device(run, host, index, devices)
         if host in hosts:
-            has[_device(run, host, index, devices)] = hosts[host]
+            has[one] = hosts[host]
     _in_order(run, uses, devices)
     return devices, list(uses.items()), [(h, d) for d, h in has.items()]
 

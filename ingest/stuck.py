@@ -11,15 +11,17 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from teller.ingest import disagreement, watchdogs
+from teller.ingest import disagreement
 from teller.ingest.assembly import Assembly
 from teller.ingest.disagreement import Odd
 from teller.ingest.record_groups import PEER
 from teller.ingest.record_rows import Rows
 from teller.ingest.standing import Op, Place, Stand, standing_of
 from teller.ingest.waits import Waits, missing, ring, suspects, unnoticed, waits_of
+from teller.ingest.watchdogs import Told, told
 
 LATE: Final = 1 << 62
+EXPLAINED: Final = ("comm.missing", "comm.suspect", "comm.deadlock")
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,8 +47,8 @@ def with_facts(run: Assembly) -> Rows:
 
 
 def _row(fact: Fact) -> dict[str, Any]:
-    told = {n: getattr(fact, n) for n in ("name", "rank", "value", "text", "time_ns")}
-    return told | (asdict(fact.place) if fact.place else {})
+    said = {n: getattr(fact, n) for n in ("name", "rank", "value", "text", "time_ns")}
+    return said | (asdict(fact.place) if fact.place else {})
 
 
 def _facts(rows: Rows, stand: Stand) -> Iterator[Fact]:
@@ -54,16 +56,16 @@ def _facts(rows: Rows, stand: Stand) -> Iterator[Fact]:
         names = sorted(g for g, ranks in stand.members.items() if rank in ranks)
         place = next(iter(stand.places.values()))
         yield Fact("comm.unrecorded", rank, len(names), ", ".join(names), place=place)
-    odd: Odd | None
-    places: Mapping[int, Place]
-    if stand.dumped:
-        odd, places = disagreement.first(rows.joins), stand.places
-    else:
-        odd, places = watchdogs.disagreement(rows.samples)
+    late = Told() if stand.dumped else told(rows.samples)
+    odd = disagreement.first(rows.joins) if stand.dumped else late.odd
     if odd is not None:
-        yield from _odd(odd, places)
-    elif stand.places:
-        yield from _waiting(stand)
+        yield from _odd(odd, stand.places if stand.dumped else late.places)
+        return
+    facts = list(_waiting(stand)) if stand.places else []
+    yield from facts
+    if late.seq is not None and not any(f.name in EXPLAINED for f in facts):
+        place = late.places[min(late.places)]
+        yield Fact("comm.timeout", None, late.seq, late.group, place=place)
 
 
 def _odd(odd: Odd, places: Mapping[int, Place]) -> Iterator[Fact]:

@@ -3,6 +3,7 @@
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 import pyarrow as pa
@@ -19,8 +20,18 @@ CALL: Final = re.compile(r"^(\w+) NumelIn=(\d+)")
 NEAR: Final = 8
 
 
-def disagreement(samples: pa.Table) -> tuple[Odd | None, Mapping[int, Place]]:
-    """Give the first disagreement, and the line of each rank that took part in it."""
+@dataclass(frozen=True, slots=True)
+class Told:
+    """What watchdogs tell: who is odd, if anyone, else what timed out first; each with its line."""
+
+    odd: Odd | None = None
+    group: str = ""
+    seq: int | None = None
+    places: Mapping[int, Place] = field(default_factory=dict)
+
+
+def told(samples: pa.Table) -> Told:
+    """Give the first disagreement, or the first timeout where there is none."""
     late = samples.filter(
         pc.and_(pc.equal(samples["name"], "watchdog.timeout"), pc.is_valid(samples["rank"]))
     )
@@ -34,8 +45,12 @@ def disagreement(samples: pa.Table) -> tuple[Odd | None, Mapping[int, Place]]:
     for group, ranks in groups.items():
         odd = _odd(group, ranks)
         if odd is not None:
-            return odd, {rank: place_of(row) for rank, row in ranks.items()}
-    return None, {}
+            return Told(odd, group, odd.seq, {rank: place_of(row) for rank, row in ranks.items()})
+    if not groups:
+        return Told()
+    most, ranks = max(groups.items(), key=lambda pair: len(pair[1]))
+    begin = min(int(row["value"]) for row in ranks.values())
+    return Told(None, most, begin, {rank: place_of(row) for rank, row in ranks.items()})
 
 
 def _earlier(row: Row, other: Row) -> bool:
