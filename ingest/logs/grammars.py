@@ -1,7 +1,8 @@
 """How lines begin: what launchers put in front, and the headers of logging libraries, as data.
 
 Patterns are RE2. Groups of one name mean the same everywhere: y mo mon d h mi s f zone a civil
-time, boot and usec a time since boot, level and prio how grave, host, process, pid, rank, where.
+time, boot and usec a time since boot, level and prio how grave, host, process, pid, rank, where;
+task is a launcher's number, which may be a rank or a node's.
 """
 
 import re
@@ -103,7 +104,7 @@ HEADERS: Final = (
     Grammar("tensorflow", rf"{ISO}: (?P<level>[IWEF]) {FILE}\] "),
     Grammar("bracketed", rf"\[{ISO}\] ?", sure=False),
     Grammar("iso", rf"{ISO}[:,]?(?: |\t|$)", sure=False),
-    Grammar("access", rf"(?P<host>[\w.:-]+) \S+ \S+ \[(?P<d>\d\d)/{MONTH}/(?P<y>\d{{4}}):{HOUR} "
+    Grammar("access", rf"[\w.:-]+ \S+ \S+ \[(?P<d>\d\d)/{MONTH}/(?P<y>\d{{4}}):{HOUR} "
             r"(?P<zone>[+-]\d{4})\] "),
     Grammar("uvicorn", f"{LEVEL}:(?: {{2,}}| )", sure=False),
     Grammar("python", rf"{LEVEL}:(?P<where>[A-Za-z_][\w.]*):", sure=False),
@@ -114,7 +115,7 @@ HEADERS: Final = (
 PREFIXES: Final = (
     Grammar("cri", rf"{DAY}T{HOUR}(?P<zone>Z|[+-]\d\d:\d\d) (?:stdout|stderr) [FP] "),
     Grammar("stamp", rf"{DAY}T(?P<h>\d\d):(?P<mi>\d\d):(?P<s>\d\d)\.(?P<f>\d{{7,9}})(?P<zone>Z) "),
-    Grammar("mpirun", r"\[[^\s\[\],]{0,80}?\d+,(?P<rank>\d+)\](?:<std\w+>)?: ?"),
+    Grammar("mpirun", r"\[[^\s\[\],]{0,80}?\d+,(?P<task>\d+)\](?:<std\w+>)?: ?"),
     Grammar("rank", r"\[rank(?P<rank>\d+)\]: ?", "torch"),
     Grammar("torchrun", r"\[(?P<process>[a-z_]+\d+)\]: ?", sure=False),
     Grammar("pod", r"\[pod/(?P<host>[\w.-]+)/(?P<process>[\w.-]+)\] "),
@@ -130,7 +131,7 @@ PREFIXES: Final = (
 # what could be the beginning of a message as well: taken where a header follows, and in the lines
 # of that file that begin with exactly the same
 WEAK: Final = (
-    Grammar("srun", r" *(?P<rank>\d{1,5}): "),
+    Grammar("srun", r" *(?P<task>\d{1,5}): "),
     Grammar("pdsh", r"(?P<host>[A-Za-z0-9][\w.-]*): "),
     Grammar("compose", r"(?P<process>[A-Za-z0-9][\w.-]*) +\| "),
 )

@@ -33,6 +33,7 @@ class Heads:
     text: dict[str, npt.NDArray[np.object_]]
     pid: Ints
     rank: Ints
+    task: Ints
     times: Times
     weak: list[str]
 
@@ -40,8 +41,8 @@ class Heads:
     def empty(cls, size: int) -> "Heads":
         """Give heads that say nothing."""
         text = {name: np.full(size, "", np.object_) for name in TEXT}
-        unknown = np.full(size, -1, np.int64)
-        return cls(text, unknown, unknown.copy(), Times.none(size), [])
+        pid, rank, task = (np.full(size, -1, np.int64) for _ in range(3))
+        return cls(text, pid, rank, task, Times.none(size), [])
 
 
 @dataclass(slots=True)
@@ -102,7 +103,8 @@ def _mask(rows: Ints, size: int) -> pa.Array:
 
 def _streams(said: Heads) -> npt.NDArray[np.object_]:
     """Name whose output each row is, as launchers say."""
-    parts = (pa.array(said.text["process"]), pa.array(said.pid), pa.array(said.rank))
+    numbers = (pa.array(n) for n in (said.pid, said.rank, said.task))
+    parts = (pa.array(said.text["process"], pa.string()), *numbers)
     return _words(pc.binary_join_element_wise(*(pc.cast(p, pa.string()) for p in parts), "/"))
 
 
@@ -113,7 +115,7 @@ def _note(grammar: Grammar, groups: dict[str, Any], rows: Ints, said: Heads) -> 
     said.times.ns[rows[fresh]] = times.ns[fresh]
     said.times.kind[rows[fresh]] = times.kind[fresh]
     said.times.resolution[rows[fresh]] = times.resolution[fresh]
-    for name, column in (("pid", said.pid), ("rank", said.rank)):
+    for name, column in (("pid", said.pid), ("rank", said.rank), ("task", said.task)):
         if name in groups:
             number = _small(groups[name])
             column[rows] = np.where(number >= 0, number, column[rows])

@@ -18,6 +18,10 @@ PIECES: Final = 4  # messages that one physical line can hold; what is glued on 
 MOST_WEAK: Final = 256  # launchers' words that are remembered
 INSIDE: Final = r":\d+:\d+ (?:\[-?\d+\] )?(?:\S+:\d+ )?NCCL [A-Z]{4,7} "
 HOST: Final = r"[A-Za-z][\w.-]*"
+BAR: Final = r"(?:it/s|s/it)[^\s\[\]]{0,20}\] ?"  # a progress bar without a line end behind it
+ENGINE: Final = r"(?:\[[12]\d{3}-\d\d-\d\d |[A-Z]{4,8} \d\d-\d\d \d\d:|\(\w+ pid=\d+\) )"
+GLUED: Final = f"{INSIDE}|{BAR}{ENGINE}"
+WORKER: Final = "^(?:VllmWorker|Worker)"
 HEADER_NAMES: Final = pa.array([g.name for g in HEADERS])
 REPEATED: Final = r" *\[repeated (?P<times>\d{1,9})x across cluster\](?: \(Ray deduplicates.*)?"
 
@@ -29,6 +33,7 @@ class PartReader:
     heads: HeadReader = field(default_factory=HeadReader)
     weak: set[str] = field(default_factory=set)
     hosts: set[str] = field(default_factory=set)
+    tasks_are_ranks: bool = True  # until one task shows several workers
 
     def parts(self, block: Block) -> pa.Table:
         """Give the parts of a block's lines; `text` has no head, blank lines are left out."""
@@ -36,14 +41,11 @@ class PartReader:
         filled = pc.match_substring_regex(block.text, r"\S")
         text, line = block.text.filter(filled), line.filter(filled)
         table = self._headed(text, line, pa.array(np.zeros(len(text), np.int64)))
-        glued = pc.and_(
-            pc.match_substring(table["text"], " NCCL "),
-            pc.match_substring_regex(table["text"], INSIDE),
-        ).combine_chunks()
+        glued = pc.match_substring_regex(table["text"], GLUED).combine_chunks()
         if pc.any(glued).as_py():
             again = self._headed(*self._pieces(text.filter(glued), line.filter(glued)))
             table = pa.concat_tables([table.filter(pc.invert(glued)), again]).sort_by("place")
-        return _repeated(table)
+        return _repeated(self._with_tasks(table))
 
     def _headed(self, text: pa.Array, line: pa.Array, piece: pa.Array) -> pa.Table:
         head, body = _split(text)
@@ -64,11 +66,26 @@ class PartReader:
             "head": at,
             "text": body,
             **{name: pa.array(said.text[name], pa.string()).take(at) for name in TEXT},
-            **{name: _known(getattr(said, name)).take(at) for name in ("pid", "rank")},
+            **{name: _known(getattr(said, name)).take(at) for name in ("pid", "rank", "task")},
             **_times(said.times, at),
         }
         headed = pc.is_in(columns["grammar"], HEADER_NAMES)
         return pa.table({**columns, "headed": headed})
+
+    def _with_tasks(self, table: pa.Table) -> pa.Table:
+        """Take a launcher's number for the rank, but not where it numbers nodes."""
+        if self.tasks_are_ranks and table["task"].null_count < len(table):
+            works = pc.or_(
+                pc.equal(table["origin"], "nccl"),
+                pc.match_substring_regex(table["process"], WORKER),
+            )
+            pairs = table.filter(works).select(["task", "pid"]).drop_null()
+            pairs = pairs.group_by(["task", "pid"], use_threads=False).aggregate([])
+            self.tasks_are_ranks = len(pc.unique(pairs["task"])) == len(pairs)
+        if self.tasks_are_ranks:
+            rank = pc.coalesce(table["rank"], table["task"])
+            table = table.set_column(table.schema.get_field_index("rank"), "rank", rank)
+        return table.drop_columns(["task"])
 
     def _weakly(self, head: pa.Array, body: pa.Array, bare: pa.Array) -> tuple[pa.Array, pa.Array]:
         """Take off what launchers put before lines without a header, as lines with one showed."""
@@ -78,10 +95,11 @@ class PartReader:
         return pc.if_else(bare, taken, head), rest
 
     def _pieces(self, text: pa.Array, line: pa.Array) -> tuple[pa.Array, pa.Array, pa.Array]:
-        """Cut lines before each NCCL message inside them; only known hosts end what is before."""
+        """Cut lines before each message inside them; where hosts are known, only at these."""
         known = sorted(self.hosts, key=len, reverse=True)[:MOST_WEAK]
         host = "|".join(re.escape(h) for h in known) or HOST
         apart = pc.replace_substring_regex(text, f"((?:{host}){INSIDE})", "\n\\1")
+        apart = pc.replace_substring_regex(apart, f"({BAR})({ENGINE})", "\\1\n\\2")
         split = pc.split_pattern(pc.utf8_ltrim(apart, "\n"), "\n", max_splits=PIECES - 1)
         parent = pc.list_parent_indices(split)
         piece = np.arange(len(parent)) - ints(split.offsets)[:-1][ints(parent)]
@@ -115,7 +133,7 @@ def _repeated(table: pa.Table) -> pa.Table:
     said = pc.match_substring(text, "x across cluster]")
     if not pc.any(said).as_py():
         return table.append_column("repeated", pa.nulls(len(text), pa.int64()))
-    times = pc.extract_regex(text, REPEATED).field("times")
+    times = pc.struct_field(pc.extract_regex(text, REPEATED), "times")
     plain = pc.if_else(said, pc.replace_substring_regex(text, REPEATED, ""), text)
     table = table.set_column(table.schema.get_field_index("text"), "text", plain)
     return table.append_column("repeated", pc.cast(times, pa.int64()))

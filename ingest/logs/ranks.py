@@ -1,7 +1,7 @@
 """Whose lines they are: ranks of processes by what lines and labels tell, and hosts."""
 
 import re
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
@@ -11,9 +11,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 Process = tuple[str, int | None]
-DIMENSIONS: Final = re.compile(r"(?:^|[ _])(DP|PP|TP|PCP|DCP|CP|ATTN_TP)_?(\d+)")
+DIMENSIONS: Final = re.compile(r"(?:^|[ _])(DP|PP|TP|PCP|DCP|CP|ATTN_TP)_?(\d{1,6})(?!\d)")
 WORKER: Final = re.compile(r"^(?:VllmWorker|Worker|(?:DP|PP|TP|EP|ATTN_TP|MOE_EP)\d)")
-NUMBERED: Final = re.compile(r"\brank=(\d+)")
+NUMBERED: Final = re.compile(r"\brank=(\d{1,6})(?!\d)")
+ADDRESS: Final = re.compile(r"^(?:\d+\.){3}\d+$|^[0-9a-fA-F]*:[0-9a-fA-F:]*$")
+MOST_RANKS: Final = 1 << 24
 KNOWN_AXES: Final = {"DP", "PP", "TP"}
 
 
@@ -55,7 +57,7 @@ def ranks(every: list[Seen], told: Mapping[Process, int]) -> dict[Process, int]:
         rank = told.get((one.process, one.pid), told.get((one.process, None)))
         if rank is not None:
             found[one.process, one.pid] = rank
-    return found
+    return {process: rank for process, rank in found.items() if 0 <= rank < MOST_RANKS}
 
 
 def ranks_of_pids(every: list[Seen], by_process: Mapping[Process, int]) -> dict[int, int]:
@@ -141,9 +143,9 @@ def _looked_up(key: Any, keys: list[Any], values: Iterable[int]) -> Any:
 
 
 def only_host(every: list[Seen]) -> str:
-    """Give the host of a file that names just one, else ""."""
-    hosts = Counter(host for one in every for host in one.hosts)
-    return next(iter(hosts)) if len(hosts) == 1 else ""
+    """Give the host of a file that names just one by name: Ray gives addresses, of others only."""
+    hosts = {host for one in every for host in one.hosts}
+    return hosts.pop() if len(hosts) == 1 and not any(map(ADDRESS.match, hosts)) else ""
 
 
 def with_host(table: pa.Table, host: str) -> pa.Table:

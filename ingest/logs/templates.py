@@ -126,7 +126,7 @@ def _of_one(text: pa.Array, template: str) -> pa.Array:
     found = pc.extract_regex(text, f"^{pattern}$" if holes == len(fixed) - 1 else f"^{pattern}")
     pieces: list[Any] = ['["']
     for i in range(holes):
-        pieces += [found.field(i), '", "' if i < holes - 1 else '"]']
+        pieces += [pc.struct_field(found, i), '", "' if i < holes - 1 else '"]']
     return pc.binary_join_element_wise(*pieces, "")
 
 

@@ -255,3 +255,18 @@ def test_a_traceback_without_header_is_an_error_of_its_own() -> None:
 def test_rows_of_a_table_are_lines_of_their_own() -> None:
     rows = parsed("#  size  count", "     8     2   float", "    16     4   float")
     assert len(rows) == 3
+
+
+def test_a_message_behind_a_progress_bar_is_a_message() -> None:
+    rows = parsed("Loading shards: 7% | 1/15 [00:01<00:20, 1.38it/s][2026-03-04 10:02:11] loaded")
+    assert [r["text"] for r in rows][1] == "loaded"
+    assert rows[1]["time_ns"] == YEAR * S
+
+
+def test_a_launcher_that_numbers_nodes_tells_no_rank() -> None:
+    rows = parsed(
+        "0: (Worker_TP0 pid=7) INFO 03-04 10:02:11 [a.py:1] x",
+        "0: (Worker_TP1 pid=8) INFO 03-04 10:02:11 [a.py:1] x",
+        "1: (Worker_TP2 pid=7) INFO 03-04 10:02:11 [a.py:1] x",
+    )
+    assert [r["rank"] for r in rows] == [None, None, None]

@@ -48,3 +48,8 @@ def test_a_process_id_of_two_hosts_tells_no_rank() -> None:
     every = [process("Worker_TP0", 7, host="a"), process("[0]", 7, host="b")]
     assert ranks_of_pids(every, {("Worker_TP0", 7): 0}) == {}
     assert only_host(every) == ""
+
+
+def test_an_address_that_ray_gives_for_other_nodes_is_not_everyones_host() -> None:
+    assert only_host([process("RayWorkerWrapper", 7, host="10.0.0.2")]) == ""
+    assert only_host([process("[0]", 7, host="node-a"), process("", 8)]) == "node-a"
