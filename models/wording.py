@@ -18,7 +18,9 @@ class _Words(Formatter):
         if value is None:
             return "unknown"
         if isinstance(value, list):
-            return ", ".join(self.format_field(one, format_spec) for one in sorted(value))
+            return (
+                ", ".join(self.format_field(one, format_spec) for one in sorted(value)) or "unknown"
+            )
         if isinstance(value, list):
             return ", ".join(self.format_field(one, format_spec) for one in sorted(value))
         if format_spec in SCALES:
