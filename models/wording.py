@@ -18,11 +18,8 @@ class _Words(Formatter):
         if value is None:
             return "unknown"
         if isinstance(value, list):
-            return (
-                ", ".join(self.format_field(one, format_spec) for one in sorted(value)) or "unknown"
-            )
-        if isinstance(value, list):
-            return ", ".join(self.format_field(one, format_spec) for one in sorted(value))
+            parts = [self.format_field(one, format_spec) for one in sorted(value)]
+            return ", ".join(parts) or "unknown"
         if format_spec in SCALES:
             return f"{_short(value / SCALES[format_spec])} {NAMES[format_spec]}"
         if format_spec == "time":
