@@ -60,6 +60,15 @@ def matched(lines: pa.Table, pattern: str) -> pa.Table:
 
 def number(column: pa.ChunkedArray | pa.Array) -> pa.Array:
     """Read numbers as logs print them: thousands separators gone, "" and what is none is null."""
+    try:  # most columns hold plain numbers alone
+        plain = pc.cast(column, pa.float64())
+    except pa.ArrowInvalid:
+        return _number(column)
+    finite = pc.all(pc.is_finite(plain), min_count=0).as_py()  # "nan" is no number of a log
+    return plain if finite else _number(column)
+
+
+def _number(column: pa.ChunkedArray | pa.Array) -> pa.Array:
     text = pc.replace_substring(column, ",", "")
     good = pc.match_substring_regex(text, r"^[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?$")
     only = pc.if_else(good, text, pa.scalar(None, pa.string()))

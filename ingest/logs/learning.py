@@ -14,7 +14,7 @@ from teller.ingest.logs.strings import flags
 from teller.ingest.records import LINES, Learned
 
 # what a module can get wrong about content; anything else is a defect of the machinery
-DEFECTS: Final = (ArithmeticError, LookupError, TypeError, ValueError)
+DEFECTS: Final = (ArithmeticError, LookupError, TypeError, ValueError, pa.ArrowException)
 TOLD: Final = ("params", "step_index", "request", "rank", "host")
 SHOWN: Final = tuple(n for n in LINES.names if n not in ("template", "params"))
 ORIGINS: Final = ("nccl", "vllm", "sglang", "trtllm", "triton", "torch", "ray", "kernel")

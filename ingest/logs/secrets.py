@@ -50,9 +50,14 @@ FORMS: Final = (
     r"\bAIza[\w-]{30,}",
     r"\beyJ[\w-]{5,}\.[\w-]+(?:\.[\w-]*)?",
 )
+# a URL whose host stands before its path has no login: what has an @ behind that is its path
+HOST: Final = r"(?:[\w-]+\.)+(?:[a-z]{2,24}|\d{1,3})|localhost"
+HIDDEN: Final = "\ue000"  # stands for // while logins are cut out
 # pattern, and what stays of it
 RULES: Final = (
-    (r"(://)(?:[^\s/?#'\"@:]*:[^\s'\"]*|[^\s/?#'\"]*)@", rf"\1{GONE}@"),
+    (rf"://((?:{HOST})[/?#])", rf":{HIDDEN}\1"),
+    (r"(://)(?:[^\s/?#'\"@:]*@|[^\s'\"]*@)", rf"\1{GONE}@"),
+    (f":{HIDDEN}", "://"),
     (r"""(?i)(authorization\\?['"]?\s*[:=,]\s*)\\?['"]?(?:(?:bearer|basic|digest|token)\s+)?"""
      r"""[^\s,'"}]+""", rf"\1{GONE}"),
     (r"(?i)\b(bearer\s+)[\w.~+/=-]{6,}", rf"\1{GONE}"),

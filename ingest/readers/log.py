@@ -16,6 +16,7 @@ from teller.ingest.logs.known import KNOWN
 from teller.ingest.logs.learning import Learning, names_of_facts, together
 from teller.ingest.logs.messages import messages
 from teller.ingest.logs.parts import PIECES, PartReader
+from teller.ingest.logs.prompts import without_prompts
 from teller.ingest.logs.recognise import looks_like_log
 from teller.ingest.logs.secrets import redact
 from teller.ingest.logs.strings import ints
@@ -72,7 +73,7 @@ class _Log:
 
     def _block(self, block: Block) -> pa.Table:
         rows = messages(self.parts.parts(block))
-        text = _shortened(redact(rows["text"].combine_chunks()))
+        text = _shortened(without_prompts(redact(rows["text"].combine_chunks())))
         kind = np.asarray(rows["kind"].to_numpy(), np.int64)
         times = self.clock.settle(ints(pc.fill_null(rows["time_ns"], 0)), kind)
         lines = _set(_set(rows, "text", text), "time_ns", times)

@@ -313,5 +313,9 @@ def test_no_line_raises() -> None:
              "999999999999999999 datatype 8 op 0 root 0 comm 0x1 [nranks=9999999]",
              "comm 0x0 rank 1 nranks 2 cudaDev 0 parent 0x9 color 1 key 0 - Init START",
              "NET/IB : Using [999]", "NCCL version 2.x", "\u0000\ud7ff"]  # fmt: skip
+    huge = "9" * 40
+    words += [f"NET/IB : Using [{huge}]mlx5_0:1/IB", f"x.cc:1 -> {huge}", f"Error: res={huge}",
+              f"comm 0x1 rank 0 nranks 1 cudaDev 0 nvmlDev {huge} - Init START",
+              f"Got completion with status={huge}", f"{huge} coll channels, "]  # fmt: skip
     learn(said(*words))
     learn(LINES.empty_table())

@@ -8,6 +8,7 @@ import pyarrow.compute as pc
 
 from teller.ingest.logs.knowledge import WHO, matched, samples
 from teller.ingest.logs.known.nccl_comms import Comms
+from teller.ingest.logs.meaning import integers
 from teller.ingest.nccl_words import (
     ALGORITHMS,
     BY_RANK,
@@ -56,11 +57,11 @@ def _sizes(told: pa.Table, op: pa.Array, of: pa.Array) -> pa.Array:
     """Give the bytes of each call's input, null where its type or number of ranks is unknown."""
     item = distinct(told["datatype"], lambda word: ITEM_BYTES.get(dtype_named(word)), pa.int64())
     shares = pc.is_in(op, pa.array(BY_RANK))
-    printed = pc.if_else(pc.equal(told["of"], ""), None, told["of"]).cast(pa.int64())
+    printed = integers(told["of"])
     parts = pc.if_else(shares, pc.coalesce(printed, of), 1)
     # as floats first: what wraps is no size
     rough = pc.multiply(pc.multiply(told["count"].cast(pa.float64()), item), parts.cast("float64"))
-    safe = pc.if_else(pc.less(rough, MOST_BYTES), told["count"].cast(pa.int64()), None)
+    safe = pc.if_else(pc.less(rough, MOST_BYTES), integers(told["count"]), None)
     return pc.multiply(pc.multiply(safe, item), parts)
 
 
@@ -70,7 +71,7 @@ def choices(rows: pa.Table) -> tuple[pa.Table, pa.Table]:
     algo = distinct(told["algo"], lambda word: _named(word, ALGORITHMS))
     proto = distinct(told["proto"], lambda word: _named(word, PROTOCOLS))
     text = pc.binary_join_element_wise(algo, proto, "/")
-    found = samples("nccl.algorithm", told, value=told["size"].cast(pa.int64()), text=text)
+    found = samples("nccl.algorithm", told, value=integers(told["size"]), text=text)
     key = ["value", "text", "host", "pid"]
     first = found.append_column("at", pa.array(np.arange(found.num_rows)))
     kept = first.group_by(key).aggregate([("at", "min")])["at_min"]

@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 
 from teller.ingest.logs.knowledge import WHO, matched
 from teller.ingest.logs.known.nccl_lines import process_of
+from teller.ingest.logs.meaning import integers
 from teller.ingest.nccl_hash import split_id
 from teller.ingest.nccl_words import comm_of
 from teller.ingest.records import MEMBERS
@@ -121,7 +122,7 @@ class Comms:
             "comm": self.column("comm", comms),
             "world_size": self.column("of", comms),
             "group_rank": self.column("own", comms),
-            "device_index": pc.cast(device, pa.int64()),
+            "device_index": integers(device),
             "rank": self.ranks(rows, comms),
         }
         columns = [made.get(f.name, pa.nulls(len(comms))).cast(f.type) for f in MEMBERS]

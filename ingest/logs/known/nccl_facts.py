@@ -8,6 +8,7 @@ import pyarrow.compute as pc
 
 from teller.ingest.logs.knowledge import matched, samples
 from teller.ingest.logs.known.nccl_lines import short
+from teller.ingest.logs.meaning import integers
 from teller.ingest.nccl_words import distinct
 
 VERSION: Final = r"\bNCCL version (?P<version>\d+\.\d+(?:\.\d+)?\S*)"
@@ -48,7 +49,7 @@ def facts(rows: pa.Table) -> list[tuple[pa.Table, pa.Table]]:
         (samples("nccl.network", network, text=network["network"]), network),
         _devices(rows),
         (samples("nccl.address", address, text=address["address"]), address),
-        (samples("nccl.gdr", ring, value=ring["gdr"].cast(pa.int64()), text=ring["text"]), ring),
+        (samples("nccl.gdr", ring, value=integers(ring["gdr"]), text=ring["text"]), ring),
         (samples("nccl.gdr", gdr, value=1, text=_words(gdr, "text")), gdr),
         (samples("nccl.gdr_disabled", no_gdr, text=distinct(no_gdr["what"], _hca)), no_gdr),
         _told(rows, "nccl.nic_open_failed", NOT_OPEN),
@@ -86,7 +87,7 @@ def _devices(rows: pa.Table) -> tuple[pa.Table, pa.Table]:
     index, device = (pc.list_element(pc.list_flatten(listed), n) for n in (0, 1))
     socket = pc.equal(each["net"], "Socket")
     text = pc.if_else(socket, pc.binary_join_element_wise(device, "Socket", "/"), device)
-    return samples("nccl.nic", each, value=index.cast(pa.int64()), text=text), told
+    return samples("nccl.nic", each, value=integers(index), text=text), told
 
 
 def _listed(devices: str) -> list[tuple[str, str]]:

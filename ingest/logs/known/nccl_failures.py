@@ -8,6 +8,7 @@ import pyarrow.compute as pc
 from teller.ingest.logs.knowledge import matched, samples
 from teller.ingest.logs.known.nccl_comms import Comms
 from teller.ingest.logs.known.nccl_lines import short
+from teller.ingest.logs.meaning import integers
 
 COMPLETION: Final = (
     r"Got completion (?:from peer (?P<peer>[^\s<]+)(?:<(?P<port>\d+)>)? )?with "
@@ -47,7 +48,7 @@ def failures(rows: pa.Table, taken: pa.Array, comms: Comms) -> list[tuple[pa.Tab
     found = [
         completions,
         (samples("nccl.async_event", events, text=_short(events["what"])), events),
-        (samples("nccl.error", unwound, value=unwound["result"].cast(pa.int64()),
+        (samples("nccl.error", unwound, value=integers(unwound["result"]),
                  text=_unwinding(unwound)), unwound),
         _aborted(rows, comms),
     ]  # fmt: skip
@@ -66,7 +67,7 @@ def _completions(rows: pa.Table) -> tuple[pa.Table, pa.Table]:
     said = [_said(name, values[name]) for name in (*(n for n, _ in MORE), "peer", "port")]
     order = (said[3], said[1], said[2], said[4], said[5], said[0])
     text = pc.utf8_trim_whitespace(pc.binary_join_element_wise(*order, ""))
-    status = told["status"].cast(pa.int64())
+    status = integers(told["status"])
     return samples("nccl.completion_error", told, value=status, text=text), told
 
 
@@ -101,7 +102,7 @@ def _others(rows: pa.Table) -> tuple[pa.Table, pa.Table]:
     loud = pc.and_(loud, pc.invert(pc.is_in(rows["place"], known["place"])).combine_chunks())
     told = pa.concat_tables([known, rows.filter(loud)]).sort_by("place")
     text = told["text"].combine_chunks()
-    result = pc.struct_field(pc.extract_regex(text, RESULT), "result").cast(pa.int64())
+    result = integers(pc.struct_field(pc.extract_regex(text, RESULT), "result"))
     return samples("nccl.error", told, value=result, text=short(text)), told
 
 

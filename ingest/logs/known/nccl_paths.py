@@ -5,8 +5,9 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from teller.ingest.logs.knowledge import WHO, matched, samples
+from teller.ingest.logs.knowledge import WHO, matched, number, samples
 from teller.ingest.logs.known.nccl_comms import Comms
+from teller.ingest.logs.meaning import integers
 from teller.ingest.records import PATHS
 
 EDGE: Final = (
@@ -30,7 +31,7 @@ def paths(rows: pa.Table, comms: Comms) -> tuple[pa.Table, pa.Table]:
     # the receiver speaks of what it receives, the sender of all else
     own = pc.if_else(pc.equal(told["way"], "receive"), dst, src).combine_chunks()
     comm = comms.by_rank(told, own)
-    largest = pc.max_element_wise(src.cast(pa.int64()), dst.cast(pa.int64()))
+    largest = pc.max_element_wise(integers(src), integers(dst))
     fits = pc.less(largest, comms.column("of", comm))
     comm = pc.if_else(fits, comm, None)
     made = {who: told[who] for who in WHO} | {
@@ -56,7 +57,7 @@ def network_edges(told: pa.Table) -> pa.Table:
     device = pc.struct_field(
         pc.extract_regex(each["transport"], r"^NET/[^/]+/(?P<device>\d{1,4})\b"), "device"
     )
-    return samples("nccl.edge", each, value=device.cast(pa.int64()), text=text)
+    return samples("nccl.edge", each, value=integers(device), text=text)
 
 
 def sizes(rows: pa.Table, comms: Comms) -> list[tuple[pa.Table, pa.Table]]:
@@ -65,11 +66,11 @@ def sizes(rows: pa.Table, comms: Comms) -> list[tuple[pa.Table, pa.Table]]:
     last = comms.column("comm", comms.by_process(channels))
     of_pointer = comms.column("comm", comms.by_pointer(nodes))
     of_rank = comms.column("comm", comms.by_rank(timings, timings["own"].combine_chunks()))
-    total_ns = pc.multiply(timings["total"].cast(pa.float64()), 1e9)
+    total_ns = pc.multiply(number(timings["total"]), 1e9)
     return [
-        (samples("nccl.channels", channels, value=channels["channels"].cast(pa.int64()),
+        (samples("nccl.channels", channels, value=integers(channels["channels"]),
                  text=_or_none(last)), channels),
-        (samples("nccl.nodes", nodes, value=nodes["nodes"].cast(pa.int64()),
+        (samples("nccl.nodes", nodes, value=integers(nodes["nodes"]),
                  text=_or_none(of_pointer)), nodes),
         (samples("nccl.init_ns", timings, value=total_ns, text=_or_none(of_rank)), timings),
     ]  # fmt: skip

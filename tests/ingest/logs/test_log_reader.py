@@ -5,12 +5,16 @@ import re
 from collections import Counter
 from pathlib import Path
 
+import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
 from teller.ingest.discover import head_of
+from teller.ingest.logs.knowledge import Knowing, Meant
+from teller.ingest.logs.known import vllm
+from teller.ingest.logs.learning import Learning
 from teller.ingest.readers import log
-from teller.ingest.records import LINES, Records
+from teller.ingest.records import LINES, TABLES, Records
 from teller.ingest.source import Remark
 
 FOLDERS = ("nccl_log", "vllm_log", "sglang_log", "triton_log", "dmesg_xid", "nccl_tests_log")
@@ -133,6 +137,43 @@ def test_a_cut_archive_gives_what_stands_before_the_cut(shared: Path, tmp_path: 
 def test_no_secret_of_a_real_start_comes_out(shared: Path) -> None:
     records, _ = read(shared / "traces/vllm_log/v0.10.1.1.log")
     assert "token-abc123" not in str(records.lines.to_pylist()) + str(records.samples.to_pylist())
+
+
+def test_a_logged_prompt_reaches_no_table(tmp_path: Path) -> None:
+    asked = (
+        "prompt: 'Tell me a PRIVATE thing', params: SamplingParams(n=1), prompt_token_ids: [987654]"
+    )
+    told = "obj=GenerateReqInput(rid='r1', text='PRIVATE', input_ids=[987654])"
+    text = (
+        f"INFO 03-04 10:00:00 [logger.py:41] Received request cmpl-1-0: {asked}, lora: None\n"
+        f"[2026-03-04 10:00:01 TP0] Receive: {told}\n"
+        f"[2026-03-04 10:00:02 TP0] Finish: {told}, out={{'text': 'PRIVATE', 'output_ids': [987654], "
+        "'meta_info': {'id': 'r1', 'prompt_tokens': 12, 'completion_tokens': 9}}\n"
+    )
+    records, _ = read(write(tmp_path / "a.log", text))
+    said = [getattr(records, name).to_pylist() for name in TABLES]
+    assert not re.search("PRIVATE|987654", str(said))
+    assert "SamplingParams(n=1)" in str(said)
+    assert {r["name"] for r in records.requests.to_pylist()} == {"cmpl-1-0", "r1"}
+    assert 12 in records.requests["prompt_tokens"].to_pylist()
+
+
+def test_a_defect_of_one_module_is_said_and_the_others_go_on(tmp_path: Path) -> None:
+    class Defective:
+        MARKS: tuple[str, ...] = ("Running",)
+
+        def knowing(self) -> Knowing:
+            return self
+
+        def learn(self, lines: pa.Table) -> Meant:
+            raise pa.ArrowNotImplementedError(f"{lines.num_rows}")
+
+    learning = Learning.begin([Defective(), vllm])
+    text = "Engine 000: Avg generation throughput: 1.0 tokens/s, Running: 3 reqs, Waiting: 0 reqs"
+    lines = read(write(tmp_path / "a.log", f"INFO 03-04 10:00:00 [a.py:1] {text}\n"))[0].lines
+    learning.learn(lines.drop_columns(["params", "template"]))
+    assert learning.failed == ["Defective: ArrowNotImplementedError"]
+    assert len(learning.tables("samples")) == 1
 
 
 def test_places_stay_when_a_file_grows(tmp_path: Path) -> None:
