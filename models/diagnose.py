@@ -126,6 +126,7 @@ NOT_MATCHED: Final = (
 )
 
 
+CAPTURES: Final = "captures (each step, operator and kernel)"
 CAPTURED: Final = "MATCH (s:Span) WHERE s.run_id = $run RETURN s.id AS id LIMIT 1"
 # What else a run may hold: its name, what it would show, and the queries of which one finds it.
 LAYERS: Final = (
@@ -156,7 +157,7 @@ def not_seen(store: Store, run: int) -> Iterator[str]:
     case = Case(store, run)
     if not case.rows(CAPTURED, {}):
         absent = [name for name, *asked in LAYERS if not any(case.rows(a, {}) for a in asked)]
-        said = "; ".join(["captures (each step, operator and kernel)", *absent])
+        said = "; ".join([CAPTURES, *absent])
         yield f"not in this run: {said}; teller doctor PATH says how to record them"
         return
     asked = (*NOT_SEEN, NOT_MATCHED) if len(case.ranks) > 1 else NOT_SEEN

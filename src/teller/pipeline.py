@@ -33,7 +33,6 @@ __all__ = [
     "baseline_of",
     "diagnose",
     "ingest",
-    "inspect",
     "judge_runs",
     "remember",
     "run_at",
@@ -219,11 +218,3 @@ def step_rows(workspace: Workspace, diagnosis: Diagnosis) -> pa.Table:
                 for run in diagnosis.runs
             }
         )
-
-
-def inspect(paths: Sequence[Path], options: Options) -> Ingested:
-    """Say what would be read, without storing anything."""
-    import tempfile
-
-    with tempfile.TemporaryDirectory(prefix="teller-doctor-") as scratch:
-        return ingest(paths, Workspace(Path(scratch)), options, Silent())

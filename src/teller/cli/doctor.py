@@ -13,11 +13,10 @@ import typer
 
 from teller import __version__
 from teller.cli import options, out
-from teller.cli.ingest import envelope
 
 if TYPE_CHECKING:
+    from teller.graph.survey import Survey
     from teller.graph.workspace import Workspace
-    from teller.pipeline import Ingested
 
 _LIBRARIES = ("pyarrow", "numpy", "ladybug", "dask", "msgspec")
 _LITTLE_SPACE = 2 << 30
@@ -43,35 +42,36 @@ def doctor(
     host_regex: options.HostRegex = "",
     quiet: options.Quiet = False,
 ) -> int:
-    """Say what would be read, with each file's rank, what is missing, and what to do next.
+    """Say what would be read, as what and as which rank, what is missing, and what to do next.
 
-    Nothing is stored. Without a path, only this machine and the workspace are looked at.
+    Nothing is stored. Without a path, only this machine and the workspace are looked at. Exit code:
+    0 something can be diagnosed, 2 nothing can.
     """
     place = options.workspace_at(workspace, store)
     machine = dict(_machine(place))
     got = None
     if paths:
-        from teller import pipeline
+        from teller import looking, pipeline
+        from teller.ui import progress
 
         wanted = pipeline.Options(rank_regex=rank_regex, host_regex=host_regex)
-        got = pipeline.inspect(paths, wanted)
+        with progress.shown_on(sys.stderr, quiet=quiet) as bars:
+            got = looking.survey(paths, wanted, bars)
     advice = list(_advice(got, place))
     if format == "json":
-        said = (envelope(got) if got else {}) | {"environment": machine, "next": advice}
+        said = (got.to_json() if got else {}) | {"environment": machine, "next": advice}
         out.write(out.as_json(said), None)
     else:
         _show(got, machine, advice)
     return 2 if got is not None and not got.runs else 0
 
 
-def _show(got: "Ingested | None", machine: dict[str, str], advice: list[str]) -> None:
-    from teller.ui import listing, text
+def _show(got: "Survey | None", machine: dict[str, str], advice: list[str]) -> None:
+    from teller.ui import survey, text
 
     screen = text.console(sys.stdout, wide=True)
     if got is not None:
-        read = listing.what_was_read(got.runs, got.inputs, got.data_quality, got.others, each=True)
-        text.show(screen, read)
-        screen.print()
+        text.show(screen, [*survey.blocks(got), ""])
     table = text.plain_table("Environment", "")
     for name, value in machine.items():
         table.add_row(text.word(name), text.word(value))
@@ -91,7 +91,7 @@ def _machine(place: "Workspace") -> Iterator[tuple[str, str]]:
     yield "runs stored", f"{len(place.archive.runs()):,}"
 
 
-def _advice(got: "Ingested | None", place: "Workspace") -> Iterator[str]:
+def _advice(got: "Survey | None", place: "Workspace") -> Iterator[str]:
     if _free(place) < _LITTLE_SPACE:
         yield f"make room: the workspace {place.folder} has little space left"
     if got is None:
@@ -107,7 +107,8 @@ def _advice(got: "Ingested | None", place: "Workspace") -> Iterator[str]:
 
             ranks = phrase.ranges(missing)
             yield f"{run.name}: add the files of rank {ranks}, or name ranks with --rank-regex"
-        if not run.steps:
+        captured = not any(m.run == run.name and m.name.startswith("captures") for m in got.missing)
+        if captured and not run.steps:
             yield f"{run.name}: no steps seen yet; annotate steps (NVTX or ProfilerStep) for more"
     yield "teller diagnose with the same paths"
 
