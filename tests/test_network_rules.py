@@ -211,3 +211,65 @@ def test_a_process_that_fell_in_the_library_is_told(shared: Path, ask: Ask) -> N
 def test_a_faked_topology_is_a_setting_of_little_weight(shared: Path, ask: Ask) -> None:
     found = ask(shared / "traces/nccl_log/nccl2.27_2xa100_fault.log")
     assert found == {"comm_config": ("low", ["mew0"])}
+
+
+@pytest.mark.parametrize(("again", "elsewhere"), [(300, 2), (300, 200), (6, 0)])
+def test_packets_sent_again_on_one_path_alone_are_told(
+    again: int, elsewhere: int, tmp_path: Path, ask: Ask
+) -> None:
+    hosts = ["node-a", "node-b", "node-c"]
+    lines = []
+    for at in range(40):
+        lost = {("node-a", "node-b"): again, ("node-b", "node-c"): elsewhere}
+        grown = min(max(at - 10, 0), 10) / 10
+        nodes = [
+            {"rank": rank, "host": host, "tcp": {
+                peer: {"n": 2, "rtt_us": 20, "retrans": round(grown * lost.get((host, peer), 0)),
+                       "tx": at * 10_000, "rx": at * 10_000, "cwnd": 10}
+                for peer in hosts if peer != host}}
+            for rank, host in enumerate(hosts)
+        ]  # fmt: skip
+        lines.append(
+            json.dumps({"t": 1_795_986_500_000_000_000 + at * 100_000_000, "nodes": nodes})
+        )
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / "metrics.jsonl").write_text("\n".join(lines) + "\n", "utf-8")
+    found = ask(tmp_path / "run")
+    assert ("packet_loss" in found) == (again > 5 * elsewhere + 20)
+
+
+def test_transfers_of_the_cache_that_fail_are_told(tmp_path: Path, ask: Ask) -> None:
+    lines = [
+        f"INFO 05-03 08:1{at}:11 [metrics.py:100] KV Transfer metrics: Num successful transfers="
+        f"{9 - at}, Num failed transfers={at}, Avg xfer time (ms)=12.5, P90 xfer time (ms)=20.1, "
+        "Avg post time (ms)=0.5, P90 post time (ms)=1.0, Avg MB per transfer=40.0, "
+        "Throughput (MB/s)=3200.0, Avg number of descriptors=64.0"
+        for at in range(5)
+    ]
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / "decode.log").write_text("\n".join(lines) + "\n", "utf-8")
+    assert ask(tmp_path / "run")["kv_transfer_slow"][0] == "medium"
+
+
+@pytest.mark.parametrize("slow", [0.3, 1.0])
+def test_a_host_with_a_part_of_the_bus_bandwidth_is_told(
+    slow: float, tmp_path: Path, ask: Ask
+) -> None:
+    (tmp_path / "run").mkdir()
+    for number in range(4):
+        lines = [
+            json.dumps({
+                "header": {"id": f"0x{11 + number % 2:x}f", "rank": number, "n_ranks": 4,
+                           "nnodes": 4},
+                "metadata": {"inspector_output_format_version": "v4.0", "git_rev": "", "hostname":
+                             f"node-{number}", "rec_mechanism": "profiler_plugin", "pid": 4100,
+                             "dump_timestamp_us": 1_777_000_000_000_000 + at * 1_000_000},
+                "coll_perf": {"coll": "AllReduce", "coll_sn": at, "coll_msg_size_bytes": 1 << 26,
+                              "coll_exec_time_us": 500, "coll_algobw_gbs": 150.0,
+                              "coll_busbw_gbs": 250.0 * (slow if number == 2 else 1.0)},
+            })
+            for at in range(6)
+        ]  # fmt: skip
+        (tmp_path / "run" / f"inspector-{number}.log").write_text("\n".join(lines) + "\n", "utf-8")
+    found = ask(tmp_path / "run")
+    assert found.get("slow_path", ("", []))[1] == (["node-2"] if slow < 1 else [])
