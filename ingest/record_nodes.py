@@ -79,10 +79,11 @@ def _step_ids(run: Assembly) -> pa.Array:
 
 
 def rank_ids(run: Assembly, ranks: pa.ChunkedArray | pa.Array) -> pa.Array:
-    """Give the id of each rank; null where there is none."""
+    """Give the id of each rank; null where there is none, or no file of the run is of it."""
     told = ranks.combine_chunks() if isinstance(ranks, pa.ChunkedArray) else ranks
+    there = pc.is_in(told, pa.array({*run.ranks.tolist(), *run.cast.persons}, pa.int64()))
     whole = run.rank_ids(pc.fill_null(told, 0).to_numpy())
-    return pc.if_else(told.is_valid(), pa.array(whole, pa.int64()), pa.scalar(None, pa.int64()))
+    return pc.if_else(there, pa.array(whole, pa.int64()), pa.scalar(None, pa.int64()))
 
 
 def _pairs(relation: schema.Relation, src: pa.Array, dst: pa.Array) -> pa.Table:

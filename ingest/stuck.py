@@ -31,9 +31,9 @@ class Fact:
     name: str
     rank: int | None
     value: float
-    text: str = ""
-    time_ns: int | None = None
-    place: Place | None = None
+    text: str
+    time_ns: int | None
+    place: Place
 
 
 def with_facts(run: Assembly) -> Rows:
@@ -48,14 +48,14 @@ def with_facts(run: Assembly) -> Rows:
 
 def _row(fact: Fact) -> dict[str, Any]:
     said = {n: getattr(fact, n) for n in ("name", "rank", "value", "text", "time_ns")}
-    return said | (asdict(fact.place) if fact.place else {})
+    return said | asdict(fact.place)
 
 
 def _facts(rows: Rows, stand: Stand) -> Iterator[Fact]:
     for rank in stand.unrecorded:
         names = sorted(g for g, ranks in stand.members.items() if rank in ranks)
         place = next(iter(stand.places.values()))
-        yield Fact("comm.unrecorded", rank, len(names), ", ".join(names), place=place)
+        yield Fact("comm.unrecorded", rank, len(names), ", ".join(names), None, place)
     late = Told() if stand.dumped else told(rows.samples)
     odd = disagreement.first(rows.joins) if stand.dumped else late.odd
     if odd is not None:
@@ -65,20 +65,22 @@ def _facts(rows: Rows, stand: Stand) -> Iterator[Fact]:
     yield from facts
     if late.seq is not None and not any(f.name in EXPLAINED for f in facts):
         place = late.places[min(late.places)]
-        yield Fact("comm.timeout", None, late.seq, late.group, place=place)
+        yield Fact("comm.timeout", None, late.seq, late.group, None, place)
 
 
 def _odd(odd: Odd, places: Mapping[int, Place]) -> Iterator[Fact]:
     name = "comm.odd" if odd.sure else "comm.unlike"
     for rank in odd.ranks:
-        yield Fact(name, rank, odd.seq, odd.group, odd.time_ns, places.get(rank))
+        place = places.get(rank) or next(iter(places.values()))
+        yield Fact(name, rank, odd.seq, odd.group, odd.time_ns, place)
 
 
 def _waiting(stand: Stand) -> Iterator[Fact]:
     waits = waits_of(stand)
     lost = unnoticed(stand)
     for rank, (op, count) in lost.items():
-        yield Fact("comm.unnoticed", rank, count, op[0], place=stand.places.get(rank))
+        place = stand.places.get(rank) or next(iter(stand.places.values()))
+        yield Fact("comm.unnoticed", rank, count, op[0], None, place)
     if found := missing(stand, waits, lost):
         yield from _told("comm.missing", found, waits, stand)
     elif found := suspects(stand, waits):
@@ -93,17 +95,17 @@ def _told(name: str, found: dict[int, list[Op]], waits: Waits, stand: Stand) -> 
     """Say who is waited for and in which operation first, and who waits there."""
     firsts = {rank: min(ops, key=lambda o: _age(o, stand)) for rank, ops in found.items()}
     first = min(firsts.values(), key=lambda o: _age(o, stand))
+    waiting = sorted(waits.waiters[first] - set(found))
+    seen_by = next(stand.places[r] for r in (*waiting, *stand.places) if r in stand.places)
     for rank, ops in found.items():
         op = first if first in ops else firsts[rank]
-        yield _at(name, rank, op, stand, stand.places.get(rank))
-    waiting = sorted(waits.waiters[first] - set(found))
-    place = next((stand.places[r] for r in waiting if r in stand.places), None)
-    yield _at("comm.first_stuck", None, first, stand, place)
+        yield _at(name, rank, op, stand, stand.places.get(rank, seen_by))
+    yield _at("comm.first_stuck", None, first, stand, seen_by)
     for rank in waiting:
-        yield _at("comm.waits", rank, first, stand, stand.places.get(rank))
+        yield _at("comm.waits", rank, first, stand, stand.places.get(rank, seen_by))
 
 
-def _at(name: str, rank: int | None, op: Op, stand: Stand, place: Place | None) -> Fact:
+def _at(name: str, rank: int | None, op: Op, stand: Stand, place: Place) -> Fact:
     return Fact(name, rank, op[1], op[0], stand.began.get(op), place)
 
 
@@ -128,4 +130,5 @@ def _held(stand: Stand) -> Iterator[Fact]:
     if ops:
         first = min(ops, key=lambda o: _age(o, stand))
         ranks = [r for r, one in stand.groups[first[0]].items() if one.is_open]
-        yield _at("comm.held", None, first, stand, stand.places.get(min(ranks)))
+        places = [stand.places[r] for r in (*sorted(ranks), *stand.places) if r in stand.places]
+        yield _at("comm.held", None, first, stand, places[0])

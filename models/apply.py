@@ -135,9 +135,10 @@ def _finding(one: Candidate, case: Case) -> Finding:
     cost = _cost(one, case)
     row = one.row | {"share": cost.share}
     evidence = tuple(e for shown in rule.evidence for e in _evidence(shown, row, case))
-    against = [a for a in rule.against if case.rows(a.cypher, row)]
+    asked = ((a, case.rows(a.cypher, row)) for a in rule.against)
+    against = [(a, rows[0]) for a, rows in asked if rows]
     sure = rule.confidence * (one.episode.clarity if one.episode else 1.0)
-    sure = max(0.05, sure - sum(a.lowers for a in against))
+    sure = max(0.05, sure - sum(a.lowers for a, _ in against))
     culprit = _culprit(rule, row)
     episode = one.episode
     return Finding(
@@ -164,7 +165,7 @@ def _finding(one: Candidate, case: Case) -> Finding:
             if row.get(column) is not None
         },
         evidence=evidence,
-        against=tuple(say(a.text, row) for a in against),
+        against=tuple(say(a.text, row | told) for a, told in against),
         not_checked=rule.not_checked,
         voices={"rules": round(sure, 3)},
     )
