@@ -18,6 +18,7 @@ Ints = npt.NDArray[np.int64]
 STRETCHES: Final = 40  # of a run, drawn with replacement
 DRAWS: Final = 400
 SURE: Final = 0.99
+ALIKE: Final = 0.9  # likeness of neighbouring stretches that is reckoned with at most
 LEAST: Final = 3  # figures of each run in a stratum that is compared
 WIDE: Final = 2.0  # thresholds that the interval of "the same" may reach
 FEW: Final = 8  # figures of each run below which nothing is told
@@ -120,7 +121,31 @@ def _medians(figures: Figures, common: list[int], seed: int) -> Floats:
         middle = (below * 2 >= np.maximum(below[:, -1:], 1)).argmax(axis=1)
         # a draw without a figure of this stratum tells nothing of it
         found[1:, column] = np.where(below[:, -1] > 0, value[middle], found[0, column])
+    found[1:] = found[0] + (found[1:] - found[0]) * _wider(figures, common, stretch)
     return found
+
+
+def _wider(figures: Figures, common: list[int], stretch: Ints) -> float:
+    """Say by how much stretches that are alike, or few, leave less sure than drawing them shows.
+
+    Neighbouring stretches that lie on one side of the median together count for fewer; the median
+    knows of a figure only the side on which it lies.
+    """
+    side = np.zeros(len(figures.value))
+    for stratum in common:
+        here = figures.stratum == stratum
+        side[here] = np.sign(figures.value[here] - np.median(figures.value[here]))
+    inside = np.isin(figures.stratum, common)
+    count = np.bincount(stretch[inside], minlength=1)
+    mean = np.bincount(stretch[inside], side[inside]) / np.maximum(count, 1)
+    mean = mean[count > 0]
+    few = 1 + 2 / max(len(mean), 1)
+    spread = float(np.sum(mean * mean))
+    if len(mean) < FEW or not spread:
+        return few
+    alike = float(np.sum(mean[1:] * mean[:-1])) / spread + 1 / len(mean)
+    alike = min(max(alike, 0.0), ALIKE)
+    return few * float(np.sqrt((1 + alike) / (1 - alike)))
 
 
 def buckets(value: Floats, per_octave: int) -> Ints:

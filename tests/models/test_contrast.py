@@ -15,13 +15,14 @@ def figures(value: Floats, load: Floats) -> Figures:
 
 
 def run(
-    seed: int, size: int, *, factor: float = 1.0, loads: tuple[float, ...] = (1, 2, 4)
-) -> Figures:
+    seed: int, size: int, *, factor: float = 1.0, loads: tuple[float, ...] = (1, 2, 4),
+    noisy: float = 0.02, lasting: float = 0.8,
+) -> Figures:  # fmt: skip
     """A run whose steps take longer with load, with noise that lasts from step to step."""
     random = np.random.default_rng(seed)
     noise = np.zeros(size)
     for step in range(1, size):
-        noise[step] = 0.8 * noise[step - 1] + random.normal(0, 0.02)
+        noise[step] = lasting * noise[step - 1] + random.normal(0, noisy)
     load = random.choice(np.array(loads), size)
     return figures(factor * (10e6 + 5e6 * load) * (1 + noise), load)
 
@@ -35,6 +36,15 @@ def test_a_tenth_more_is_told_and_noise_is_not() -> None:
     alike = [told(run(s, 300), run(s + 500, 300)).told for s in range(40)]
     assert slower.count("more") >= 19
     assert alike.count("more") + alike.count("less") == 0
+
+
+@pytest.mark.parametrize(("noisy", "lasting"), [(0.05, 0.8), (0.05, 0.95), (0.1, 0.5)])
+def test_what_wanders_within_a_run_is_no_change_between_runs(noisy: float, lasting: float) -> None:
+    runs = [
+        [run(s, 200, noisy=noisy, lasting=lasting) for s in (seed, seed + 500)]
+        for seed in range(50)
+    ]
+    assert [told(*pair).told for pair in runs].count("more") <= 2
 
 
 def test_more_load_is_no_change() -> None:
