@@ -8,8 +8,10 @@ times meet, or with the nearest in their folder; without captures they make a ru
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import PurePath
+from typing import Final
 
 Window = tuple[int, int]
+FAR_NS: Final = 24 * 3600 * 1_000_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +91,12 @@ def _clusters(fresh: Sequence[int], companions: Sequence[Companion]) -> list[lis
         where = "" if one.manifest else one.folder
         groups.setdefault((one.manifest, where, one.baseline), []).append(i)
     merged: list[list[int]] = []
-    for (manifest, _, baseline), group in sorted(groups.items()):
+    apart = [
+        (key, part)
+        for key, group in sorted(groups.items())
+        for part in ([group] if key[0] else _windowed(group, companions))
+    ]
+    for (manifest, _, baseline), group in apart:
         mine = [companions[i] for i in group]
         other = next(
             (
@@ -107,6 +114,24 @@ def _clusters(fresh: Sequence[int], companions: Sequence[Companion]) -> list[lis
         else:
             other += group
     return merged
+
+
+def _windowed(group: Sequence[int], companions: Sequence[Companion]) -> list[list[int]]:
+    """Tell apart what lies in one folder and is days apart: an archive of logs is no one run."""
+    timed = sorted(
+        (companions[i].window or (0, 0), i)
+        for i in group
+        if companions[i].window is not None and not companions[i].lasting
+    )
+    parts: list[tuple[int, list[int]]] = []  # the end so far, and the files
+    for (start, end), i in timed:
+        if not parts or start > parts[-1][0] + FAR_NS:
+            parts.append((end, [i]))
+        else:
+            parts[-1] = (max(parts[-1][0], end), [*parts[-1][1], i])
+    found = [files for _, files in parts] or [[]]
+    found[-1] += [i for i in group if all(i not in files for files in found)]
+    return found
 
 
 def _together(some: Sequence[Companion], others: Sequence[Companion]) -> bool:

@@ -4,7 +4,6 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import PurePath
-from typing import Final
 
 from teller.graph.archive import Archive, RunEntry
 from teller.ingest import runs, stored
@@ -15,8 +14,6 @@ from teller.ingest.parts import Part, RecordPart
 from teller.ingest.source import Facts
 from teller.ingest.stored import Stored, StoredPart, StoredRecords
 from teller.ingest.who import RANK_REGEX, Identity
-
-LASTING: Final = ("host_facts", "gpu_facts", "note")
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,7 +205,7 @@ def companions(whole: All, found: Found) -> tuple[list[Companion], list[Dated]]:
             Companion(
                 about.facts.path, about.digest, about.head,
                 window if when.shift_ns is not None else None,
-                frozenset(about.comms), manifest, about.baseline, about.facts.format in LASTING,
+                frozenset(about.comms), manifest, about.baseline, about.lasting,
             )
         )  # fmt: skip
     return made, dated

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Final
 
 import msgspec
+import pyarrow as pa
 import pyarrow.parquet as pq
 
 from teller.graph.archive import Archive, RunEntry
@@ -57,6 +58,7 @@ class StoredRecords(msgspec.Struct, frozen=True):
     baseline: bool
     window: tuple[int, int] | None
     comms: tuple[str, ...]
+    lasting: bool  # a state of the host, or a log of days: its times say nothing of the run
 
 
 class Stored(msgspec.Struct, frozen=True):
@@ -118,12 +120,23 @@ def _record_file(folder: Path, number: int, name: str) -> Path:
     return folder / FOLDER / f"r{number:05d}.{name}.parquet"
 
 
+LASTING: Final = ("host_facts", "nccl_topology", "note")
+OF_A_RUN: Final = ("vllm", "sglang", "trtllm", "triton", "nccl", "torch")
+
+
+def _lasting(records: Records) -> bool:
+    """Tell whether a file is about the host and not about a run, as a kernel's log is."""
+    if records.facts.format != "log":
+        return records.facts.format in LASTING
+    return not set(records.lines["origin"].cast(pa.string()).unique().to_pylist()) & {*OF_A_RUN}
+
+
 def about(part: RecordPart) -> StoredRecords:
     """Give what is known of a file's records beside its tables."""
     return StoredRecords(
         part.records.facts, part.records.clock, part.host, part.host_source, part.head,
         part.digest, part.modified_ns, part.size, part.baseline, window_of(part.records),
-        tuple(sorted(comms_of(part.records))),
+        tuple(sorted(comms_of(part.records))), _lasting(part.records),
     )  # fmt: skip
 
 

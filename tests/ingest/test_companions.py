@@ -30,6 +30,14 @@ def test_what_lies_in_one_folder_is_one_run() -> None:
     assert records(settle(files, [])) == [[0, 1, 2]]
 
 
+def test_logs_of_one_folder_that_are_days_apart_are_other_runs() -> None:
+    day = 24 * 3600 * 1_000_000_000
+    march = companion("a/march.log", (10, 20))
+    may = companion("a/may.log", (60 * day, 60 * day + 10))
+    state = companion("a/lsmod.txt")
+    assert records(settle([march, may, state], [])) == [[0], [1, 2]]
+
+
 def test_folders_of_other_times_are_other_runs() -> None:
     files = [companion("a/vllm.log", (10, 20)), companion("b/vllm.log", (90, 95))]
     assert records(settle(files, [])) == [[0], [1]]
