@@ -17,6 +17,8 @@ EMBEDDED_TYPES: Final = {
 
 EVERY: Final = frozenset(c.name for kind in (*NODES, *RELATIONS) for c in kind.columns)
 
+_EACH: Final = "UNWIND range(0, $rows - 1) AS i"
+
 # strings, quoted names and comments: whatever may hold a `$` or a `;` that means nothing
 _SILENT: Final = re.compile(
     r"'(?:\\.|[^'\\])*'|\"(?:\\.|[^\"\\])*\"|`[^`]*`|//[^\n]*|/\*.*?\*/", re.DOTALL
@@ -62,9 +64,18 @@ def update_nodes(node: Node, names: Container[str], empty: Container[str] = ()) 
     return f"{match} SET {', '.join(part for part in (said, none) if part)}"
 
 
-def create_relations(relation: Relation, src: str, dst: str) -> str:
-    """Give the write of `$rows` between two labels; the rows must not be there yet."""
-    return f"{_ends(src, dst)} CREATE (a)-[:{relation.type}{_map(relation.columns, ' ')}]->(b)"
+def create_node_columns(node: Node, names: Container[str] = EVERY) -> str:
+    """Give the write of `$rows` nodes, each named column a list: what Neo4j takes fastest."""
+    return f"{_EACH} CREATE (:{node.label} {_lists(_named(node.columns, names))})"
+
+
+def create_relation_columns(
+    relation: Relation, src: str, dst: str, names: Container[str] = EVERY
+) -> str:
+    """Give the write of `$rows` relations that must not be there yet, each column a list."""
+    made = _lists(_named(relation.columns, names), " ")
+    ends = f"MATCH (a:{src} {{id: $src[i]}}) MATCH (b:{dst} {{id: $dst[i]}})"
+    return f"{_EACH} {ends} CREATE (a)-[:{relation.type}{made}]->(b)"
 
 
 def merge_relations(relation: Relation, src: str, dst: str, names: Container[str] = EVERY) -> str:
@@ -78,6 +89,12 @@ def merge_relations(relation: Relation, src: str, dst: str, names: Container[str
 def bare(text: str) -> str:
     """Give the query with strings, quoted names and comments blanked out."""
     return _SILENT.sub(" ", text)
+
+
+def ends(text: str) -> list[int]:
+    """Give the places of the semicolons that end a statement."""
+    even = _SILENT.sub(lambda found: " " * len(found[0]), text)
+    return [found.start() for found in re.finditer(";", even)]
 
 
 def parameters(text: str) -> frozenset[str]:
@@ -105,6 +122,11 @@ def _typed(columns: Iterable[Column]) -> str:
 
 def _map(columns: Iterable[Column], lead: str = "") -> str:
     pairs = ", ".join(f"{c.name}: r.{c.name}" for c in columns)
+    return f"{lead}{{{pairs}}}" if pairs else ""
+
+
+def _lists(columns: Iterable[Column], lead: str = "") -> str:
+    pairs = ", ".join(f"{c.name}: ${c.name}[i]" for c in columns)
     return f"{lead}{{{pairs}}}" if pairs else ""
 
 

@@ -12,7 +12,7 @@ import ladybug
 import pyarrow as pa
 
 from teller.errors import BadUsage, StoreBusy
-from teller.graph import bulk, cypher, reading, small
+from teller.graph import bulk, cypher, parts, reading, small
 from teller.graph.engine_words import answer, number, our_errors, plain
 from teller.graph.schema import NODES, RUN
 from teller.graph.store import Can
@@ -70,11 +70,11 @@ class EmbeddedStore:
 
     def load(self, run_id: int, files: Mapping[str, Sequence[Path]]) -> None:
         """Load a whole run that is not there yet, from Parquet files by table name."""
-        parts = bulk.look(run_id, files)
+        found = parts.look(run_id, files)
         # each table is a transaction of its own: all in one keep 170 bytes a relation in memory,
         # double the file, and end the process at 5·10⁶ spans
         with self._writer() as connection:
-            bulk.load(connection, run_id, parts)
+            bulk.load(connection, run_id, found)
 
     def append(
         self, run_id: int, tables: Mapping[str, pa.Table], *, skip_lost: bool = False
@@ -120,7 +120,7 @@ class EmbeddedStore:
     def query(self, text: str, params: Mapping[str, object] | None = None) -> pa.Table:
         """Answer one reading statement; every `$name` in it must be given, and nothing else."""
         given = dict(params or {})
-        _check_text(text, given)
+        reading.check_asked(text, given)
         connection = self._reader()
         with our_errors(self.timeout_s, str(self.path)):
             connection.execute("BEGIN TRANSACTION READ ONLY")
@@ -222,15 +222,6 @@ def _asked(
     except (TypeError, ValueError, OverflowError) as err:  # lists of mixed kinds, and the like
         said = ", ".join(f"${n}" for n in given)
         raise BadUsage(f"the engine cannot take a value of {said}: {err}") from err
-
-
-def _check_text(text: str, given: Mapping[str, object]) -> None:
-    reading.check(text)
-    asked = cypher.parameters(text)
-    if missing := asked - given.keys():  # the engine would take them for null
-        raise BadUsage(f"the query needs {', '.join(f'${n}' for n in sorted(missing))}")
-    if spare := given.keys() - asked:
-        raise BadUsage(f"the query does not ask for {', '.join(f'${n}' for n in sorted(spare))}")
 
 
 def _hold(path: Path, read_only: bool, pool_bytes: int, threads: int) -> ladybug.Database:

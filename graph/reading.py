@@ -1,14 +1,15 @@
 """What a query may be: one statement that reads the graph, and no file, setting or extension."""
 
 import re
+from collections.abc import Mapping
 from typing import Final
 
-from teller.errors import QueryRefused
+from teller.errors import BadUsage, QueryRefused
 from teller.graph import cypher
 
 FIRST: Final = ("MATCH", "OPTIONAL", "UNWIND", "WITH", "RETURN")
-# Clauses of the embedded engine that a read-only transaction lets through in the middle of a query.
-_OUTSIDE: Final = re.compile(r"(?<![.:$\w])(LOAD\s+(?:WITH|FROM)|CALL\s+[\w.]*\s*[(=])", re.I)
+# Clauses that a read-only transaction of an engine lets through in the middle of a query.
+_OUTSIDE: Final = re.compile(r"(?<![.:$\w])(LOAD\s+(?:CSV|WITH|FROM)|CALL\s+[\w.\s]*[(=])", re.I)
 
 
 def check(text: str) -> None:
@@ -26,3 +27,13 @@ def check(text: str) -> None:
     if found := _OUTSIDE.search(bare):
         clause = found[1].split()[0].upper()
         raise QueryRefused(f"a query only reads the graph: {clause} is not allowed in it")
+
+
+def check_asked(text: str, given: Mapping[str, object]) -> None:
+    """Refuse what `check` refuses, and a query whose parameters are not those that are given."""
+    check(text)
+    asked = cypher.parameters(text)
+    if missing := asked - given.keys():  # an engine would take them for null
+        raise BadUsage(f"the query needs {', '.join(f'${n}' for n in sorted(missing))}")
+    if spare := given.keys() - asked:
+        raise BadUsage(f"the query does not ask for {', '.join(f'${n}' for n in sorted(spare))}")

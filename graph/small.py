@@ -59,11 +59,17 @@ def remove(connection: ladybug.Connection, table: GraphTable, ids: Sequence[int]
 
 def change(connection: ladybug.Connection, table: GraphTable, rows: pa.Table) -> None:
     """Set the columns of nodes that are there, by id."""
+    node, found = changes(table, rows)
+    for batch in _batches(found):
+        empty = set(batch.column_names) - _said(batch)
+        _send(connection, cypher.update_nodes(node, batch.column_names, empty), batch)
+
+
+def changes(table: GraphTable, rows: pa.Table) -> tuple[Node, pa.Table]:
+    """Give the label, and the rows in its types: `id` and what is to be set."""
     if not isinstance(table.kind, Node) or rows.num_columns < 2:
         raise SchemaMismatch(f"{table.name}: an update is of nodes, by id, one column or more")
-    for batch in _batches(fit_some(rows, table.kind)):
-        empty = set(batch.column_names) - _said(batch)
-        _send(connection, cypher.update_nodes(table.kind, batch.column_names, empty), batch)
+    return table.kind, fit_some(rows, table.kind)
 
 
 def _merge(

@@ -1,11 +1,26 @@
-"""What tests share: the folder of public trace files that lies beside the checkout."""
+"""What tests share: the folder of public trace files that lies beside the checkout, and Neo4j."""
 
+import fcntl
+import json
 import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
+from teller.graph import migrate
+from teller.graph.neo4j import Neo4jStore, connect
+from teller.graph.neo4j_address import Address, address
+
 ROOT = Path(__file__).resolve().parents[1]
+LAUNCHER = ROOT / "tools" / "neo4j" / "server.py"
+URI = "TELLER_NEO4J_URI"
+SMALL = ("--heap", "768m", "--pages", "128m")
+WIPE = "MATCH (n) WHERE NOT n:__Neo4jMigration CALL (n) { DETACH DELETE n } IN TRANSACTIONS"
 
 
 @pytest.fixture(scope="session")
@@ -15,3 +30,86 @@ def shared() -> Path:
     if not (folder / "traces").is_dir():
         pytest.skip(f"no reference traces in {folder}; TELLER_SHARED names another folder")
     return folder
+
+
+@pytest.fixture(scope="session")
+def neo4j_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Address]:
+    """Give a migrated server: TELLER_NEO4J_URI's, else one of our own, else one in Docker."""
+    place = _common(tmp_path_factory)
+    with _turn(place):
+        if given := os.environ.get(URI):
+            at = address(given)
+        elif shutil.which("java"):
+            at = _own(place)
+        else:
+            at = _docker()
+        with connect(at) as driver:
+            migrate.migrate(driver, at)
+            found = driver.execute_query(
+                "MATCH (n) WHERE NOT n:__Neo4jMigration RETURN count(n) AS n",
+                database_=at.database,
+            )
+            if found.records[0]["n"] and given:
+                pytest.fail(f"{given} is not empty, and tests empty it; name another server")
+    yield at
+    if not given and "PYTEST_XDIST_WORKER" not in os.environ:
+        subprocess.run([sys.executable, LAUNCHER, "stop", place / "neo4j"], check=True,
+                       stdout=subprocess.DEVNULL)  # fmt: skip
+
+
+@pytest.fixture
+def neo4j_store(
+    neo4j_server: Address, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Neo4jStore]:
+    """Give an empty store on the server, to one test at a time."""
+    with _turn(_common(tmp_path_factory)), Neo4jStore(neo4j_server) as store:
+        yield store
+        with connect(neo4j_server) as driver, driver.session(database=neo4j_server.database) as s:
+            s.run(WIPE).consume()
+
+
+def _common(factory: pytest.TempPathFactory) -> Path:
+    """Give the folder that all workers of a test run have in common."""
+    base = factory.getbasetemp()
+    return base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
+
+
+@contextmanager
+def _turn(place: Path) -> Iterator[None]:
+    with (place / "neo4j.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def _own(place: Path) -> Address:
+    """Start a server, or find the one that another worker started; it ends with the test run."""
+    run = os.getppid() if "PYTEST_XDIST_WORKER" in os.environ else os.getpid()
+    return started(place / "neo4j", "--while", str(run))
+
+
+def started(home: Path, *options: str) -> Address:
+    """Start the server of a home, or find it running."""
+    command = [sys.executable, str(LAUNCHER), "start", str(home), "--json", *SMALL, *options]
+    done = subprocess.run(command, capture_output=True, text=True)
+    if done.returncode:
+        _none(done.stderr.strip())
+    told = json.loads(done.stdout)
+    return Address(told["uri"], told["user"], Path(told["password_file"]).read_text())
+
+
+def _docker() -> Address:
+    try:
+        from testcontainers.neo4j import (  # type: ignore[import-not-found] # only for machines without Java
+            Neo4jContainer,
+        )
+    except ImportError:
+        _none(f"no server: set {URI}, or install Java and Maven, or Docker and testcontainers")
+    container = Neo4jContainer("neo4j:5.26-community").start()  # its own helper ends it
+    return Address(container.get_connection_url(), container.username, container.password)
+
+
+def _none(why: str) -> None:
+    """Skip where there is no server; where all must be tested, fail."""
+    if os.environ.get("CI") == "true":
+        pytest.fail(why)
+    pytest.skip(why)

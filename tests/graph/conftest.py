@@ -18,15 +18,20 @@ MakeRun = Callable[[int], Tables]
 ToFiles = Callable[[Mapping[str, pa.Table]], dict[str, list[Path]]]
 MakeTable = Callable[[str, Sequence[Mapping[str, object]]], pa.Table]
 
-ENGINES: dict[str, Callable[[Path], Store]] = {
-    "embedded": lambda folder: EmbeddedStore(folder / "graph.lbdb", pool_bytes=128 << 20),
-}
+ENGINES = ("embedded_store", pytest.param("neo4j_store", marks=pytest.mark.neo4j))
 
 
-@pytest.fixture(params=sorted(ENGINES))
-def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
-    with ENGINES[request.param](tmp_path) as opened:
+@pytest.fixture
+def embedded_store(tmp_path: Path) -> Iterator[Store]:
+    with EmbeddedStore(tmp_path / "graph.lbdb", pool_bytes=128 << 20) as opened:
         yield opened
+
+
+@pytest.fixture(params=ENGINES)
+def store(request: pytest.FixtureRequest) -> Store:
+    """Give an empty store, of each engine in turn."""
+    opened: Store = request.getfixturevalue(request.param)
+    return opened
 
 
 @pytest.fixture

@@ -22,7 +22,8 @@ TEXTS = {
     "update_nodes": cypher.update_nodes(
         schema.STEP, {"id", "p_abnormal", "excess_ns", "phase"}, {"phase"}
     ),
-    "create_relations": cypher.create_relations(schema.NEXT, "Span", "Span"),
+    "create_node_columns": cypher.create_node_columns(schema.HOST_NODE),
+    "create_relation_columns": cypher.create_relation_columns(schema.NEXT, "Span", "Span"),
     "merge_bare_relations": cypher.merge_relations(schema.CHILD, "Span", "Span"),
     "merge_keyed_relations": cypher.merge_relations(schema.TALKED_TO, "Rank", "Rank"),
 }
@@ -58,15 +59,16 @@ def test_every_name_is_taken_unquoted(store: Store) -> None:
 def test_every_generated_write_names_every_column_once(table: GraphTable) -> None:
     kind = table.kind
     texts = (
-        (cypher.create_nodes(kind), cypher.merge_nodes(kind))
+        (cypher.create_nodes(kind), cypher.merge_nodes(kind), cypher.create_node_columns(kind))
         if isinstance(kind, Node)
         else (
-            cypher.create_relations(kind, table.src, table.dst),
+            cypher.create_relation_columns(kind, table.src, table.dst),
             cypher.merge_relations(kind, table.src, table.dst),
         )
     )
     for text in texts:
-        assert sorted(re.findall(r"\br\.(\w+)", text)) == sorted(kind.arrow.names)
+        named = re.findall(r"(?:\br\.|\$)(\w+)", text.partition(" AS ")[2])
+        assert sorted(named) == sorted(kind.arrow.names)
 
 
 def test_one_column_name_has_one_type() -> None:
