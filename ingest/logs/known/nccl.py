@@ -16,7 +16,8 @@ from teller.ingest.records import MEMBERS, SAMPLES, Learned
 
 MARKS: Final[tuple[str, ...]] = (
     "comm 0x", "opCount ", " via ", " Bytes -> Algo", " coll channels", "Init timings",
-    "Using network", "Assigned NET", ": Using ", " set by environment to ", " set to ", "GPU Direct RDMA",
+    "Using network", "Assigned NET", ": Using ", " set by environment to ", " set to ",
+    "GPU Direct RDMA",
     "use ring PXN", "NCCL ", "Got completion", "ibv_", "open device", "async ", "GID table",
     "P2P ", "eer access", "ACS", "IOMMU", "iommu", "RAS ", " -> ", "Call to ", "operation=",
     "onnection ", "ismatch", "ailed", "ailure", "rror", "imeout", "timed out", "isabled",
