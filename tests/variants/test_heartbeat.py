@@ -38,8 +38,9 @@ class Log:
         """Write the report of ten seconds."""
         text = (
             f"{self.engine}Avg prompt throughput: {prompt:.1f} tokens/s, "
-            f"Avg generation throughput: {rate:.1f} tokens/s, Running: {running} reqs, Waiting: 0 reqs, "
-            f"GPU KV cache usage: {running * 2.2:.1f}%, Prefix cache hit rate: 41.0%"
+            f"Avg generation throughput: {rate:.1f} tokens/s, Running: {running} reqs, "
+            f"Waiting: 0 reqs, GPU KV cache usage: {running * 2.2:.1f}%, "
+            "Prefix cache hit rate: 41.0%"
         )
         self.say(self.server, "loggers.py", text, 10)
 
@@ -48,8 +49,8 @@ class Log:
         for _ in range(count):
             text = (
                 f"No available shared memory broadcast block found in 60 {self.unit}. This "
-                "typically happens when some processes are hanging or doing some time-consuming work (e.g. "
-                "compilation, weight/kv cache quantization)."
+                "typically happens when some processes are hanging or doing some time-consuming "
+                "work (e.g. compilation, weight/kv cache quantization)."
             )
             self.say(self.core, "shm_broadcast.py", text, 60)
 
