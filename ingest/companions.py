@@ -159,9 +159,9 @@ def _may_hold(home: Home, cluster: Sequence[Companion]) -> bool:
         return home.manifest == cluster[0].manifest
     if home.comms & frozenset().union(*(c.comms for c in cluster)):
         return True
-    times = list(_windows(cluster))
-    if any(_apart(a, b) <= 0 for a in times for b in home.windows):
-        return True
+    gaps = [_apart(a, b) for a in _windows(cluster) for b in home.windows]
+    if gaps and (min(gaps) <= 0 or min(gaps) > FAR_NS):
+        return min(gaps) <= 0
     return any(_near(c.folder, f) for c in cluster for f in home.folders)
 
 
