@@ -77,6 +77,7 @@ class Service:
 
     def __post_init__(self) -> None:
         self.random = random = Random(f"{self.fault} {self.seed}")
+        self.kind = self.fault.partition(" ")[0]
         self.size = random.choice((2, 4, 8))
         self.layers, self.steps = random.choice((6, 10)), random.choice((12, 20))
         names = random.sample(HOSTS, 2)
@@ -102,22 +103,26 @@ class Service:
     def step(self, step: int) -> None:
         """Run one step on all ranks."""
         begun = [rank.now for rank in self.ranks]
+        self.skew = self.random.uniform(1.4, 3.0)  # of the experts' tokens, in this step
         for layer in range(self.layers):
             for rank in self.ranks:
                 self.layer(rank, step, layer)
-            self.all_reduce()
+            self.meet()
+            if self.kind in ("expert_imbalance", "moe_kernel"):
+                self.experts(step)
         for rank, at in zip(self.ranks, begun, strict=True):
             rank.arrive(call="cudaMemcpyAsync")
             rank.work("Memcpy DtoH (Device -> Pinned)", max(rank.now, rank.free), 2, "gpu_memcpy")
             rank.wait("cudaEventSynchronize")
-            name = "execute_context_0(0)_generation_32(32)"
+            requests = 32 * (3 if self.kind == "batch_imbalance" and self.hit(rank, step) else 1)
+            name = f"execute_context_0(0)_generation_{requests}({requests})"
             rank.span("user_annotation", name, at, rank.now - at, 100)
             rank.now += self.random.uniform(60, 70)
 
     def layer(self, rank: Rank, step: int, layer: int) -> None:
         """Launch one layer, with what goes wrong there."""
         hit = self.hit(rank, step)
-        slow = self.factor if hit and self.fault.startswith("slow_rank") else 1.0
+        slow = self.factor if hit and self.kind in ("slow_rank", "batch_imbalance") else 1.0
         if step < 1 and self.fault == "warm_up" and layer < 3:
             rank.call("cudaMalloc", 300)
         for name, usual in (
@@ -131,7 +136,7 @@ class Service:
 
     def disturb(self, rank: Rank) -> None:
         """Do in the middle of a layer what stalls the device, or what only looks like it."""
-        kind = self.fault.partition(" ")[0]
+        kind = self.kind
         if kind == "hidden_sync":
             rank.arrive(call="cudaMemcpyAsync")
             rank.work("Memcpy DtoH (Device -> Pinned)", max(rank.now, rank.free), 2, "gpu_memcpy")
@@ -154,18 +159,27 @@ class Service:
             rank.arrive(call="cudaMemcpyAsync")
             rank.work("Memcpy HtoD (Pinned -> Device)", max(rank.now, rank.free), 5, "gpu_memcpy")
 
-    def all_reduce(self) -> None:
+    def experts(self, step: int) -> None:
+        """Send tokens to their experts and back; a hot expert has more in some steps."""
+        self.meet("all_to_allv", "ncclDevKernel_SendRecv(ncclDevKernelArgsStorage<4096ul>)")
+        for rank in self.ranks:
+            more = self.skew if self.kind == "expert_imbalance" else self.factor
+            dur = 120 * self.scale * (more if self.hit(rank, step) else 1.0)
+            rank.work(MOE, rank.arrive(), dur * self.random.uniform(0.98, 1.02))
+        self.meet("all_to_allv", "ncclDevKernel_SendRecv(ncclDevKernelArgsStorage<4096ul>)")
+
+    def meet(self, op: str = "allreduce", kernel: str = NCCL) -> None:
         """Let all ranks meet."""
         begins = [rank.arrive() for rank in self.ranks]
         end = max(begins) + PURE_US
         self.seq += 1
         told: dict[str, Any] = {
-            "Collective name": "allreduce", "In msg nelems": 65536, "dtype": "BFloat16",
+            "Collective name": op, "In msg nelems": 65536, "dtype": "BFloat16",
             "Group size": self.size, "Process Group Name": "0", "Seq": self.seq,
             "Process Group Ranks": str(list(range(self.size))),
         }  # fmt: skip
         for rank, begin in zip(self.ranks, begins, strict=True):
-            rank.work(NCCL, begin, end - begin + self.random.uniform(0, 0.5), **told)
+            rank.work(kernel, begin, end - begin + self.random.uniform(0, 0.5), **told)
 
     def write(self, folder: Path) -> None:
         """Write a trace a rank."""
@@ -179,13 +193,17 @@ class Service:
                                      "world_size": self.size},
                  "traceEvents": rank.events}
             )  # fmt: skip
-            name = f"{rank.host}_dp0_pp0_tp{rank.rank}_dcp0_ep0_rank{rank.rank}.pt.trace.json"
+            name = f"{rank.host}_{self.place(rank)}_rank{rank.rank}.pt.trace.json"
             if self.random.random() < 0.2:
                 (folder / f"{name}.gz").write_bytes(gzip.compress(text.encode()))
             else:
                 (folder / name).write_text(text)
-        if self.fault.startswith("slow_rank") and self.random.random() < 0.6:
+        if self.kind == "slow_rank" and self.random.random() < 0.6:
             self.devices(folder)
+
+    def place(self, rank: Rank) -> str:
+        """Give a rank's coordinates as vLLM writes them."""
+        return f"dp0_pp0_tp{rank.rank}_dcp0_ep0"
 
     def devices(self, folder: Path) -> None:
         """Write what the devices say beside it: clocks alike, the slow one draws less."""
@@ -199,6 +217,41 @@ class Service:
                     f"{watts:.1f} W,0x0000000000000000"
                 )
         (folder / "clocks.csv").write_text("\n".join(lines) + "\n")
+
+
+class Pipeline(Service):
+    """Ranks that are stages: each computes its layers and sends what comes out to the next."""
+
+    def place(self, rank: Rank) -> str:
+        """Give the stage."""
+        return f"dp0_pp{rank.rank}_tp0_dcp0_ep0"
+
+    def step(self, step: int) -> None:
+        """Run one step, stage after stage."""
+        begun = [rank.now for rank in self.ranks]
+        for rank in self.ranks:
+            more = 4 if self.kind == "pipeline_imbalance" and rank.rank == self.struck else 0
+            for layer in range(self.layers + more):
+                self.layer(rank, step, layer)
+            if rank.rank + 1 < self.size:
+                self.send(rank, self.ranks[rank.rank + 1])
+        for rank, at in zip(self.ranks, begun, strict=True):
+            rank.wait("cudaEventSynchronize")
+            rank.span("user_annotation", "execute_context_0(0)_generation_32(32)", at,
+                      rank.now - at, 100)  # fmt: skip
+            rank.now += self.random.uniform(60, 70)
+
+    def send(self, one: Rank, other: Rank) -> None:
+        """Hand the activations on: both take part, the other has waited since it was free."""
+        self.seq += 1
+        begins = {rank.rank: rank.arrive() for rank in (one, other)}
+        end = max(begins.values()) + PURE_US
+        for rank, op in ((one, "send"), (other, "recv")):
+            told = {"Collective name": op, "In msg nelems": 65536, "dtype": "BFloat16",
+                    "Group size": 2, "Process Group Name": "pp", "Seq": self.seq,
+                    "Process Group Ranks": str([one.rank, other.rank])}  # fmt: skip
+            begin = begins[rank.rank]
+            rank.work("ncclDevKernel_SendRecv", begin, end - begin, "kernel", **told)
 
 
 SLOW = [f"slow_rank {n}" for n in range(13)]
@@ -233,6 +286,42 @@ def test_calls_that_leave_the_device_idle(
     klass = fault.split()[0].replace("item", "hidden_sync")
     culprit = {} if fault.endswith("everywhere") else {"ranks": [service.struck]}
     right(tmp_path / "run", klass, culprit)
+
+
+LOADS = {
+    "expert_imbalance one": "expert_imbalance",
+    "moe_kernel one": "slow_operator",
+    "batch_imbalance one": "batch_imbalance",
+}
+
+
+@pytest.mark.parametrize("fault", LOADS)
+@pytest.mark.parametrize("seed", range(3))
+def test_ranks_that_get_more_to_do(
+    seed: int, fault: str, tmp_path: Path, right: Callable[..., dict[str, Any]]
+) -> None:
+    service = Service(seed, fault)
+    service.write(tmp_path / "run")
+    right(tmp_path / "run", LOADS[fault], {"ranks": [service.struck]})
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_stage_that_has_more_layers(
+    seed: int, tmp_path: Path, right: Callable[..., dict[str, Any]]
+) -> None:
+    service = Pipeline(seed, "pipeline_imbalance")
+    service.write(tmp_path / "run")
+    right(tmp_path / "run", "pipeline_imbalance", {"ranks": [service.struck]})
+
+
+@pytest.mark.parametrize("fault", ["slow_rank", "healthy"])
+@pytest.mark.parametrize("seed", range(2))
+def test_a_stage_without_more_layers_is_not_uneven(
+    seed: int, fault: str, tmp_path: Path, answer: Callable[[Path], dict[str, Any]]
+) -> None:
+    Pipeline(seed, fault).write(tmp_path / "run")
+    said = answer(tmp_path / "run")
+    assert "pipeline_imbalance" not in {f["class"] for f in said["findings"]}
 
 
 @pytest.mark.parametrize("fault", BENIGN)
