@@ -12,6 +12,7 @@ from typing import Final, Protocol
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from teller.ingest.logs.shapes import near
 from teller.ingest.records import SAMPLES, Learned
 
 
@@ -46,10 +47,16 @@ class Meant:
 
 
 WHO: Final = ("time_ns", "rank", "host", "pid", "line")
+ABOUT: Final = (*WHO, "process")  # what a sample takes over from its line
 
 
-def matched(lines: pa.Table, pattern: str) -> pa.Table:
-    """Give the lines whose text matches, with a string column for each named group (RE2)."""
+def matched(lines: pa.Table, pattern: str, *words: str) -> pa.Table:
+    """Give the lines whose text matches, with a string column for each named group (RE2).
+
+    `words`, where given, are such that one of them stands in every text that matches.
+    """
+    if words:
+        lines = near(lines, *words)
     found = pc.extract_regex(lines["text"].combine_chunks(), pattern)
     keep = found.is_valid()
     rows, groups = lines.filter(keep), found.filter(keep)

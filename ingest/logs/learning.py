@@ -1,6 +1,5 @@
 """Show lines to those who know their program, and gather what they make of them."""
 
-import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Final
@@ -10,13 +9,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from teller.ingest.logs.knowledge import Knowing, Knowledge, Meant
-from teller.ingest.logs.strings import flags
+from teller.ingest.logs.meaning import whole
+from teller.ingest.logs.shapes import SHAPE, compacted, holding, kept
+from teller.ingest.logs.strings import Flags, Ints, flags, ints
 from teller.ingest.records import LINES, Learned
 
 # what a module can get wrong about content; anything else is a defect of the machinery
 DEFECTS: Final = (ArithmeticError, LookupError, TypeError, ValueError, pa.ArrowException)
 TOLD: Final = ("params", "step_index", "request", "rank", "host")
-SHOWN: Final = tuple(n for n in LINES.names if n not in ("template", "params"))
+SHOWN: Final = (*(n for n in LINES.names if n not in ("template", "params")), SHAPE)
 ORIGINS: Final = ("nccl", "vllm", "sglang", "trtllm", "triton", "torch", "ray", "kernel")
 
 
@@ -25,7 +26,7 @@ class Pupil:
     """One module at work on one file."""
 
     name: str
-    marks: str
+    marks: tuple[str, ...]
     knowing: Knowing
 
 
@@ -42,39 +43,41 @@ class Learning:
     def begin(cls, known: Iterable[Knowledge]) -> "Learning":
         """Begin a file."""
         return cls([
-            Pupil(_name(module), "|".join(map(re.escape, module.MARKS)), module.knowing())
-            for module in known
+            Pupil(_name(module), tuple(module.MARKS), module.knowing()) for module in known
         ])  # fmt: skip
 
     def learn(self, lines: pa.Table) -> pa.Table:
         """Show the lines; give them with what was told set in them, and `understood`."""
         shown = lines.select(SHOWN)
-        understood = pa.array(np.zeros(len(lines), np.bool_))
+        understood = np.zeros(len(lines), np.bool_)
+        place, line = ints(lines["place"]), ints(lines["line"])
         before = len(self.learned)
         lines = lines.append_column("params", pa.nulls(len(lines), pa.string()))
         for pupil in list(self.pupils):
             told = self._show(pupil, shown)
             if told is None or not told.num_rows:
                 continue
-            at = pc.index_in(lines["place"], told["place"].combine_chunks()).combine_chunks()
-            understood = pc.or_(understood, at.is_valid())
-            lines = _set(lines, told, at)
+            rows = np.searchsorted(place, ints(told["place"]))
+            understood[rows] = True
+            lines = _set(lines, told, rows)
             if pupil.name in ORIGINS:
-                lines = _origin(lines, at, pupil.name)
+                lines = _origin(lines, rows, pupil.name)
         for facts in (t for one in self.learned[before:] for t in _tables(one)):
-            understood = pc.or_(understood, pc.is_in(lines["line"], facts["line"]))
-        return lines.append_column("understood", understood)
+            spoken = ints(facts["line"].drop_null())
+            first, last = (np.searchsorted(line, spoken, side) for side in ("left", "right"))
+            understood |= _covered(first, last, len(line))
+        return lines.append_column("understood", pa.array(understood))
 
     def tables(self, name: str) -> list[pa.Table]:
         """Give all parts of one of the tables of facts."""
         return [getattr(one, name) for one in self.learned]
 
     def _show(self, pupil: Pupil, shown: pa.Table) -> pa.Table | None:
-        mine = pc.match_substring_regex(shown["text"], pupil.marks)
-        if not pc.any(mine).as_py():
+        mine = holding(shown, *pupil.marks)
+        if not mine.any():
             return None
         try:
-            meant = pupil.knowing.learn(shown.filter(mine))
+            meant = pupil.knowing.learn(compacted(kept(shown, mine)))
             return self._keep(meant)
         except DEFECTS as error:
             self.pupils.remove(pupil)
@@ -105,20 +108,33 @@ def _name(module: Knowledge) -> str:
     return str(getattr(module, "__name__", type(module).__name__)).rsplit(".", 1)[-1]
 
 
-def _set(lines: pa.Table, told: pa.Table, at: pa.Array) -> pa.Table:
-    """Set what was told where it says something."""
+def _covered(first: Ints, last: Ints, size: int) -> Flags:
+    """Tell which rows are in one of the ranges."""
+    steps = np.bincount(first, minlength=size + 1) - np.bincount(last, minlength=size + 1)
+    covered: Flags = np.cumsum(steps)[:size] > 0
+    return covered
+
+
+def _set(lines: pa.Table, told: pa.Table, rows: Ints) -> pa.Table:
+    """Set what was told of some rows where it says something."""
+    at: Ints = np.full(len(lines), len(told), np.int64)
+    at[rows] = np.arange(len(told))
     for name in TOLD:
-        if name not in told.column_names:
+        if name not in told.column_names or told[name].null_count == len(told):
             continue
         index, kind = lines.schema.get_field_index(name), lines.schema.field(name).type
-        value = told[name].cast(kind).take(at)
+        value = pa.concat_arrays([whole(told[name].cast(kind)), pa.nulls(1, kind)]).take(
+            pa.array(at)
+        )
         lines = lines.set_column(index, name, pc.coalesce(value, lines[name]))
     return lines
 
 
-def _origin(lines: pa.Table, at: pa.Array, name: str) -> pa.Table:
+def _origin(lines: pa.Table, rows: Ints, name: str) -> pa.Table:
     """Say who wrote the lines whose header does not tell."""
-    silent = flags(pc.is_in(lines["origin"], pa.array(["", "glog"]))) & flags(at.is_valid())
+    silent: Flags = np.zeros(len(lines), np.bool_)
+    silent[rows] = True
+    silent &= flags(pc.is_in(lines["origin"], pa.array(["", "glog"])))
     if not silent.any():
         return lines
     origin = pc.if_else(pa.array(silent), name, lines["origin"])

@@ -8,6 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from teller.ingest.logs.knowledge import Meant, number
+from teller.ingest.logs.shapes import SHAPE, holding, kept
 from teller.ingest.records import LINES, MEMBERS, REQUESTS, SAMPLES, Learned
 
 MOST: Final = 300  # characters of a line that a sample keeps
@@ -34,12 +35,19 @@ def filled(column: pa.ChunkedArray | pa.Array) -> pa.Array:
 
 def having(lines: pa.Table, mark: str) -> pa.Table:
     """Give the lines that hold a mark."""
-    return lines.filter(pc.match_substring(lines["text"], mark))
+    return kept(lines, holding(lines, mark))
 
 
-def lacking(lines: pa.Table, mark: str) -> pa.Table:
-    """Give the lines that do not hold a mark."""
-    return lines.filter(pc.invert(pc.match_substring(lines["text"], mark)))
+def parted(lines: pa.Table, *marks: str) -> tuple[pa.Table, pa.Table]:
+    """Part lines into those that hold one of the marks, and the others."""
+    holds = holding(lines, *marks)
+    return kept(lines, holds), kept(lines, ~holds)
+
+
+def with_text(lines: pa.Table, text: pa.ChunkedArray | pa.Array) -> pa.Table:
+    """Set the text to another, which has not the shape that it had."""
+    lines = lines.set_column(lines.schema.get_field_index("text"), "text", text)
+    return lines.drop_columns([SHAPE]) if SHAPE in lines.column_names else lines
 
 
 def with_column(lines: pa.Table, name: str, values: pa.ChunkedArray | pa.Array) -> pa.Table:

@@ -51,7 +51,8 @@ FORMS: Final = (
     r"\beyJ[\w-]{5,}\.[\w-]+(?:\.[\w-]*)?",
 )
 # a URL whose host stands before its path has no login: what has an @ behind that is its path
-HOST: Final = r"(?:[\w-]+\.)+(?:[a-z]{2,24}|\d{1,3})|localhost"
+DOMAINS: Final = "com|org|net|io|ai|dev|edu|gov|cloud|local|internal|cn|de|eu|fr|jp|uk|us"
+HOST: Final = rf"(?:[\w-]+\.)+(?:{DOMAINS})|\d{{1,3}}(?:\.\d{{1,3}}){{3}}|localhost"
 HIDDEN: Final = "\ue000"  # stands for // while logins are cut out
 # pattern, and what stays of it
 RULES: Final = (

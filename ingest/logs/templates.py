@@ -15,6 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from teller.ingest.logs.shapes import shapes
 from teller.ingest.logs.strings import Ints, flags, ints
 
 HOLE: Final = "<*>"
@@ -38,19 +39,21 @@ class Miner:
     _known: dict[str, int] = field(default_factory=dict)
     _spare: dict[int, int] = field(default_factory=dict)
 
-    def mine(self, text: pa.Array) -> pa.Array:
-        """Give the template of each message, int32."""
-        masked = pc.replace_substring_regex(beginning(text), MASK, HOLE).dictionary_encode()
+    def mine(self, text: pa.Array, shape: pa.DictionaryArray | None = None) -> pa.Array:
+        """Give the template of each message, int32; `shape` are the messages' shapes."""
+        masked, codes = _masked(text, shapes(text) if shape is None else shape)
+        used, first = np.unique(codes, return_index=True)
         left = NEW_TEXTS
-        ids = []
-        for one in masked.dictionary.to_pylist():
+        ids = np.zeros(len(masked), np.int32)
+        for code in used[np.argsort(first)].tolist():
+            one = masked[code].as_py()
             known = self._known.get(one)
             if known is None:
                 left -= 1
                 known = self._place(one.split(" ", WORDS - 1), look=left > 0)
                 self._remember(one, known)
-            ids.append(known)
-        return pa.array(ids, pa.int32()).take(masked.indices)
+            ids[code] = known
+        return pa.array(ids[codes])
 
     @property
     def texts(self) -> list[str]:
@@ -91,6 +94,18 @@ class Miner:
         return self._spare[size]
 
 
+def _masked(text: pa.Array, shape: pa.DictionaryArray) -> tuple[pa.Array, Ints]:
+    """Give masked texts, and which of them each message has."""
+    # numbers are collapsed in a shape, so a long text's beginning ends elsewhere in it
+    long = np.flatnonzero(flags(pc.greater(pc.binary_length(text), LENGTH)))
+    rest = beginning(text.take(pa.array(long))).dictionary_encode()
+    every = pa.concat_arrays([beginning(shape.dictionary), rest.dictionary])
+    masked = pc.replace_substring_regex(every, MASK, HOLE).dictionary_encode()
+    codes = ints(shape.indices).copy()
+    codes[long] = len(shape.dictionary) + ints(rest.indices)
+    return masked.dictionary, ints(masked.indices)[codes]
+
+
 def beginning(text: pa.Array) -> pa.Array:
     """Give what of each message makes its template: its first line, not too long."""
     several = pc.match_substring(text, "\n")
@@ -103,6 +118,8 @@ def beginning(text: pa.Array) -> pa.Array:
 
 def parameters(text: pa.Array, template: pa.Array, texts: list[str]) -> pa.Array:
     """Give what the holes of each message's template stood for, a JSON list; null without any."""
+    if not len(text):
+        return text
     shown = _escaped(beginning(text))
     order = np.argsort(ints(template), kind="stable")
     ranked = ints(template)[order]
@@ -131,6 +148,13 @@ def _of_one(text: pa.Array, template: str) -> pa.Array:
 
 
 def _escaped(text: pa.Array) -> pa.Array:
+    odd = pc.match_substring_regex(text, r'[\\"\t]')
+    if not pc.any(odd, min_count=0).as_py():
+        return text
+    return pc.replace_with_mask(text, odd, _escape(text.filter(odd)))
+
+
+def _escape(text: pa.Array) -> pa.Array:
     for sign, written in (("\\", "\\\\"), ('"', '\\"'), ("\t", "\\t")):
         text = pc.replace_substring(text, sign, written)
     return text

@@ -8,6 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from teller.ingest.logs.knowledge import samples
+from teller.ingest.logs.shapes import near
 from teller.ingest.source import Remark
 
 # kind, and what stands in such a record; a header of NCCL that is whole is taken off its text
@@ -20,6 +21,7 @@ KINDS: Final = (
     ("TensorRT-LLM iteration record", r"host_step_time = "),
 )
 ANY: Final = "|".join(pattern for _, pattern in KINDS)
+WORDS: Final = ("NCCL ", "Xid", "Watchdog", " batch", "Avg prompt", "host_step_time")
 LONGEST: Final = 200
 
 
@@ -33,6 +35,7 @@ class Unread:
     def look(self, lines: pa.Table) -> None:
         """Look at the lines of a block."""
         rows = lines.filter(pc.invert(lines["understood"]))
+        rows = near(rows, *WORDS)
         rows = rows.filter(pc.match_substring_regex(rows["text"], ANY))
         for kind, pattern in KINDS if len(rows) else ():
             mine = rows.filter(pc.match_substring_regex(rows["text"], pattern))

@@ -19,6 +19,7 @@ from teller.ingest.logs.parts import PIECES, PartReader
 from teller.ingest.logs.prompts import without_prompts
 from teller.ingest.logs.recognise import looks_like_log
 from teller.ingest.logs.secrets import redact
+from teller.ingest.logs.shapes import SHAPE, shapes
 from teller.ingest.logs.strings import ints
 from teller.ingest.logs.templates import Miner, parameters
 from teller.ingest.logs.thinning import Thinning
@@ -80,12 +81,13 @@ class _Log:
         lines = _set(lines, "host", _null_if_empty(rows["host"]))
         lines = lines.append_column("step_index", pa.nulls(len(rows), pa.int64()))
         lines = lines.append_column("request", pa.nulls(len(rows), pa.string()))
-        lines = self.learning.learn(lines)
+        shape = shapes(text)
+        lines = self.learning.learn(lines.append_column(SHAPE, shape))
         self.unread.look(lines)
         self.extra += _repeats(lines)
-        lines = lines.append_column("template", self.miner.mine(text))
+        lines = lines.append_column("template", self.miner.mine(text, shape))
         self.used += len(lines)
-        return self.thinning.thin(lines).drop_columns(["understood", "kind", "repeated"])
+        return self.thinning.thin(lines).drop_columns(["understood", "kind", "repeated", SHAPE])
 
     def _records(self, lines: pa.Table) -> Records:
         every = who.seen(lines)
@@ -109,10 +111,15 @@ class _Log:
         """Set templates as they stand now, and what their holes stood for."""
         texts = self.miner.texts
         number = lines["template"].combine_chunks()
-        found = parameters(lines["text"].combine_chunks(), number, texts)
+        params, text = lines["params"].combine_chunks(), lines["text"].combine_chunks()
+        silent = params.is_null()
+        found = parameters(text.filter(silent), number.filter(silent), texts)
         columns: dict[str, Any] = {name: lines[name] for name in lines.column_names}
-        columns["params"] = pc.coalesce(lines["params"], found)
-        columns["template"] = pa.array(texts, pa.string()).take(number)
+        columns["params"] = pc.replace_with_mask(params, silent, found)
+        same = pa.array(texts, pa.string()).dictionary_encode()  # two may have become alike
+        columns["template"] = pa.DictionaryArray.from_arrays(
+            same.indices.take(number), same.dictionary
+        )
         return pa.table([_cast(columns[f.name], f.type) for f in LINES], schema=LINES)
 
     def _facts(self, lines: pa.Table, host: str) -> Facts:
@@ -163,7 +170,7 @@ def _set(table: pa.Table, name: str, column: Any) -> pa.Table:
 
 
 def _cast(column: Any, kind: pa.DataType) -> Any:
-    if kind == WORDS:
+    if kind == WORDS and not pa.types.is_dictionary(column.type):
         return pc.dictionary_encode(column).cast(kind)
     return column.cast(kind)
 

@@ -6,7 +6,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from teller.ingest.logs.knowledge import Meant, matched, number, samples
-from teller.ingest.logs.meaning import having, integers, labelled, meant, told, whole
+from teller.ingest.logs.meaning import having, integers, labelled, meant, told, whole, with_text
 from teller.ingest.records import MEMBERS
 
 _GIGA: Final = 1e9
@@ -90,7 +90,7 @@ def _lines(lines: pa.Table) -> pa.Table:
     """Give one row a line of each message."""
     parts = whole(pc.split_pattern(lines["text"], "\n"))
     rows = lines.take(pc.list_parent_indices(parts))
-    return rows.set_column(rows.schema.get_field_index("text"), "text", parts.flatten())
+    return with_text(rows, parts.flatten())
 
 
 def _latest(lines: pa.Table, pattern: str) -> str:

@@ -81,7 +81,7 @@ class Comms:
 
     def learn(self, rows: pa.Table) -> tuple[pa.Table, pa.Table]:
         """Read the lines in which communicators begin; give memberships, and the lines read."""
-        begins = matched(rows, INIT)
+        begins = matched(rows, INIT, "- Init ")
         processes = process_of(begins).to_pylist()
         told = zip(processes, begins.to_pylist(), strict=True)
         new = pa.array([self._begin(process, row) for process, row in told], pa.int64())

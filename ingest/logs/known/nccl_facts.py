@@ -40,9 +40,12 @@ RAS: Final = (
 
 def facts(rows: pa.Table) -> list[tuple[pa.Table, pa.Table]]:
     """Give samples of what the lines say, each with the lines that it was read from."""
-    version, network = matched(rows, VERSION), matched(rows, NETWORK)
-    ring, gdr = matched(rows, RING), matched(rows, GDR_ON)
-    no_gdr, address = matched(rows, GDR_OFF), matched(rows, ADDRESS)
+    version = matched(rows, VERSION, "NCCL version")
+    network = matched(rows, NETWORK, "Using network", "Assigned NET plugin")
+    ring = matched(rows, RING, "use ring PXN")
+    gdr = matched(rows, GDR_ON, "GPU Direct RDMA Enabled")
+    no_gdr = matched(rows, GDR_OFF, "GPU Direct RDMA Disabled")
+    address = matched(rows, ADDRESS, "Bootstrap", "; OOB ")
     return [
         (samples("nccl.version", version, text=version["version"]), version),
         _variables(rows),
@@ -52,28 +55,28 @@ def facts(rows: pa.Table) -> list[tuple[pa.Table, pa.Table]]:
         (samples("nccl.gdr", ring, value=integers(ring["gdr"]), text=ring["text"]), ring),
         (samples("nccl.gdr", gdr, value=1, text=_words(gdr, "text")), gdr),
         (samples("nccl.gdr_disabled", no_gdr, text=distinct(no_gdr["what"], _hca)), no_gdr),
-        _told(rows, "nccl.nic_open_failed", NOT_OPEN),
-        _told(rows, "nccl.p2p_disabled", NO_PEER),
-        _told(rows, "nccl.ras", RAS),
+        _told(rows, "nccl.nic_open_failed", NOT_OPEN, "open_device", "open device"),
+        _told(rows, "nccl.p2p_disabled", NO_PEER, "P2P", "eer", "ACS", "IOMMU", "iommu"),
+        _told(rows, "nccl.ras", RAS, "RAS "),
     ]
 
 
 def release(rows: pa.Table) -> tuple[int, int] | None:
     """Give the release that the lines name first."""
-    version = matched(rows, VERSION)
+    version = matched(rows, VERSION, "NCCL version")
     if not version.num_rows:
         return None
     major, minor = version["version"][0].as_py().split(".")[:2]
     return int(major[:4]), int(re.match(r"\d{1,4}", minor)[0])  # type: ignore[index]  # VERSION has it
 
 
-def _told(rows: pa.Table, name: str, form: str) -> tuple[pa.Table, pa.Table]:
-    told = matched(rows, form)
+def _told(rows: pa.Table, name: str, form: str, *words: str) -> tuple[pa.Table, pa.Table]:
+    told = matched(rows, form, *words)
     return samples(name, told, text=_words(told, "what")), told
 
 
 def _variables(rows: pa.Table) -> tuple[pa.Table, pa.Table]:
-    told = matched(rows, VARIABLE)
+    told = matched(rows, VARIABLE, " set ")
     told = told.filter(pc.invert(pc.match_substring_regex(told["variable"], SECRET)))
     text = pc.binary_join_element_wise(told["variable"], told["setting"], "=")
     return samples("nccl.env", told, text=_short(text)), told
@@ -81,7 +84,7 @@ def _variables(rows: pa.Table) -> tuple[pa.Table, pa.Table]:
 
 def _devices(rows: pa.Table) -> tuple[pa.Table, pa.Table]:
     """Give a sample for each network device that a line lists."""
-    told = matched(rows, DEVICES)
+    told = matched(rows, DEVICES, ": Using ")
     listed = distinct(told["devices"], _listed, pa.list_(pa.list_(pa.string())))
     each = told.take(pc.list_parent_indices(listed))
     index, device = (pc.list_element(pc.list_flatten(listed), n) for n in (0, 1))

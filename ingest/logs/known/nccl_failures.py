@@ -38,13 +38,19 @@ FAILURE: Final = (
     r"[Mm]ismatched NCCL version|NCCL version mismatch|Cuda failure|CUDA failure|"
     r"Failed to initialize any NET|\bError:|\berror encountered).*)$"
 )
+FAILURE_WORDS: Final = (
+    "Call to ", "operation=", "onnection ", "closed connection", "ismatch", "uda failure",
+    "CUDA failure", "Failed to init", "rror",
+)  # fmt: skip
 RESULT: Final = r"\bres(?:ult)?[ =:]+(?P<result>\d{1,3})\b"
 
 
 def failures(rows: pa.Table, taken: pa.Array, comms: Comms) -> list[tuple[pa.Table, pa.Table]]:
     """Give samples of failures, each with its lines; `taken` are places read by others."""
-    completions, events = _completions(rows), matched(rows, EVENT)
-    unwound = matched(rows.drop_columns("text").rename_columns({"raw": "text"}), UNWINDING)
+    completions = _completions(rows)
+    events = matched(rows, EVENT, "async", "GID table changed", "unknown event type")
+    raw = rows.drop_columns("text").rename_columns({"raw": "text"})
+    unwound = matched(raw, UNWINDING, " -> ")
     found = [
         completions,
         (samples("nccl.async_event", events, text=_short(events["what"])), events),
@@ -59,7 +65,7 @@ def failures(rows: pa.Table, taken: pa.Array, comms: Comms) -> list[tuple[pa.Tab
 
 def _completions(rows: pa.Table) -> tuple[pa.Table, pa.Table]:
     """Give a sample for each failed network operation; its text says `word=what` where told."""
-    told = matched(rows, COMPLETION)
+    told = matched(rows, COMPLETION, "Got completion ")
     more = told["more"].combine_chunks()
     values = {"peer": told["peer"].combine_chunks(), "port": told["port"].combine_chunks()}
     for name, form in MORE:
@@ -83,7 +89,7 @@ def _unwinding(rows: pa.Table) -> pa.Array:
 
 def _aborted(rows: pa.Table, comms: Comms) -> tuple[pa.Table, pa.Table]:
     """Give a sample for each communicator that was given up; an orderly end is none."""
-    ended = matched(rows, ENDED)
+    ended = matched(rows, ENDED, " COMPLETE")
     bad = ended.filter(pc.not_equal(ended["stage"], "Destroy"))
     comm = pc.fill_null(comms.column("comm", comms.by_pointer(bad)), "")
     text = pc.binary_join_element_wise(bad["stage"], " of communicator ", comm, " rank ",
@@ -93,7 +99,7 @@ def _aborted(rows: pa.Table, comms: Comms) -> tuple[pa.Table, pa.Table]:
 
 def _others(rows: pa.Table) -> tuple[pa.Table, pa.Table]:
     """Give a sample for each warning and each line with the words of a failure."""
-    known = matched(rows, FAILURE).drop_columns("what")
+    known = matched(rows, FAILURE, *FAILURE_WORDS).drop_columns("what")
     level = pc.fill_null(rows["level"].combine_chunks().cast(pa.string()), "")
     loud = pc.or_(
         pc.is_in(level, pa.array(["warning", "error", "fatal"])),

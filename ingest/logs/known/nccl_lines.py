@@ -5,6 +5,10 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from teller.ingest.logs.meaning import whole
+from teller.ingest.logs.shapes import holding, kept, near
+from teller.ingest.logs.strings import flags
+
 BEFORE: Final = (
     r"^(?:\[-?\d+\] )?(?:[\w./+-]+\.(?:cc|cu|c|h|cpp|cuh):\d+(?: \([^)]*\))? )?"
     r"(?:NCCL (?:INFO|WARN|CALL|ERROR) )?(?:\[Rank \d+\] )?"
@@ -13,12 +17,13 @@ MOST: Final = 500  # characters of a line that a sample keeps
 
 
 def own(lines: pa.Table) -> pa.Table:
-    """Give NCCL's lines, `text` being the message alone and `raw` what the line had."""
-    text = lines["text"].combine_chunks()
-    ours = pc.equal(lines["origin"].cast(pa.string()).combine_chunks(), "nccl")
-    ours = pc.or_(pc.fill_null(ours, False), pc.fill_null(pc.match_substring(text, "NCCL "), False))
-    rows = lines.filter(ours)
-    raw = rows["text"].combine_chunks()
+    """Give NCCL's lines, `text` being the message alone and `raw` what the line had.
+
+    Their shapes are those of `raw`: of `text` they say which words it may hold, not which it does.
+    """
+    ours = flags(pc.equal(lines["origin"].cast(pa.string()), "nccl"))
+    rows = kept(lines, ours | holding(lines, "NCCL "))
+    raw = whole(rows["text"])
     at = rows.schema.get_field_index("text")
     bare = pc.replace_substring_regex(raw, BEFORE, "", max_replacements=1)
     return rows.set_column(at, "text", bare).append_column("raw", raw)
@@ -38,5 +43,7 @@ def short(text: pa.Array) -> pa.Array:
 
 def with_word(rows: pa.Table, word: str) -> tuple[pa.Table, pa.Table]:
     """Part rows into those whose text has a word, and the others."""
-    has = pc.fill_null(pc.match_substring(rows["text"], word), False)
-    return rows.filter(has), rows.filter(pc.invert(has))
+    if not near(rows, word).num_rows:
+        return rows.slice(0, 0), rows
+    has = flags(pc.match_substring(rows["text"], word))
+    return kept(rows, has), kept(rows, ~has)

@@ -26,7 +26,7 @@ TIMINGS: Final = (
 
 def paths(rows: pa.Table, comms: Comms) -> tuple[pa.Table, pa.Table]:
     """Give the edges of channels, and the lines read."""
-    told = matched(rows, EDGE)
+    told = matched(rows, EDGE, " via ")
     src, dst = (told[end].combine_chunks() for end in ("src", "dst"))
     # the receiver speaks of what it receives, the sender of all else
     own = pc.if_else(pc.equal(told["way"], "receive"), dst, src).combine_chunks()
@@ -62,7 +62,9 @@ def network_edges(told: pa.Table) -> pa.Table:
 
 def sizes(rows: pa.Table, comms: Comms) -> list[tuple[pa.Table, pa.Table]]:
     """Give samples of channels, nodes and init times of communicators, each with its lines."""
-    channels, nodes, timings = (matched(rows, form) for form in (CHANNELS, NODES, TIMINGS))
+    channels = matched(rows, CHANNELS, " coll channels, ")
+    nodes = matched(rows, NODES, " nNodes ")
+    timings = matched(rows, TIMINGS, "Init timings - ")
     last = comms.column("comm", comms.by_process(channels))
     of_pointer = comms.column("comm", comms.by_pointer(nodes))
     of_rank = comms.column("comm", comms.by_rank(timings, timings["own"].combine_chunks()))

@@ -13,6 +13,7 @@ from teller.ingest.logs.meaning import (
     integers,
     labelled,
     meant,
+    parted,
     requests,
     told,
     whole,
@@ -112,8 +113,7 @@ class _Knowing:
         for mark, phase in _PHASES:
             more, also = _batches(having(lines, mark), phase)
             found, known = found + more, known + also
-        batch = "|".join(mark for mark, _ in _PHASES)
-        rest = lines.filter(pc.invert(pc.match_substring_regex(lines["text"], batch)))
+        _, rest = parted(lines, *(mark for mark, _ in _PHASES))
         args = having(rest, _ARGS)
         found += options(args) if args.num_rows else []
         single, understood = phrases.read(rest, _PHRASES)

@@ -7,7 +7,17 @@ import pyarrow.compute as pc
 
 from teller.ingest.logs import phrases
 from teller.ingest.logs.knowledge import Meant, matched, number, samples
-from teller.ingest.logs.meaning import filled, having, integers, labelled, meant, told, whole
+from teller.ingest.logs.meaning import (
+    filled,
+    having,
+    integers,
+    labelled,
+    meant,
+    parted,
+    told,
+    whole,
+    with_text,
+)
 from teller.ingest.logs.phrases import LINE, Phrase
 from teller.ingest.records import MEMBERS
 
@@ -65,7 +75,7 @@ class _Knowing:
         """Read lines."""
         made, known = phrases.read(lines, _PHRASES)
         failed, also = phrases.read(_failures(having(lines, _SUMMARY)), [_FAILURE])
-        watched = _placed(lines.filter(pc.match_substring_regex(lines["text"], _WATCHED)))
+        watched = _placed(parted(lines, _TIMEOUT, *_STATUS)[0])
         counters, timeouts = _counters(watched), _timeouts(watched)
         known += [*also, *(told(rows, rank=rows["rank"]) for rows in (counters, *timeouts))]
         late = [sample for rows in timeouts for sample in _late(rows)]
@@ -77,14 +87,11 @@ def knowing() -> _Knowing:
     return _Knowing()
 
 
-_WATCHED: Final = "|".join((_TIMEOUT, *_STATUS))
-
-
 def _failures(lines: pa.Table) -> pa.Table:
     """Give one row a failed process: a summary of the launcher lists several."""
     parts = whole(pc.split_pattern_regex(lines["text"], r"\n\s*\[\d+\]:\s*\n"))
     rows = lines.take(pc.list_parent_indices(parts))
-    return rows.set_column(rows.schema.get_field_index("text"), "text", parts.flatten())
+    return with_text(rows, parts.flatten())
 
 
 def _placed(lines: pa.Table) -> pa.Table:
@@ -94,7 +101,7 @@ def _placed(lines: pa.Table) -> pa.Table:
     default group; the oldest grammar names no group and mostly means that one.
     """
     text = pc.replace_substring_regex(lines["text"], r"\s*\n\s*", "")
-    lines = lines.set_column(lines.schema.get_field_index("text"), "text", text)
+    lines = with_text(lines, text)
     found = pc.extract_regex(whole(lines["text"]), _GROUP)
     guid, desc, member = (pc.struct_field(found, name) for name in ("guid", "desc", "member"))
     default = pc.or_(pc.is_in(guid, pa.array(["", "0"])), pc.equal(desc, "default_pg"))

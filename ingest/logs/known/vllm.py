@@ -9,7 +9,17 @@ import pyarrow.compute as pc
 from teller.ingest.logs import phrases
 from teller.ingest.logs.knowledge import Meant, matched, number, samples
 from teller.ingest.logs.known.vllm_requests import REQUEST_MARKS, requests_of
-from teller.ingest.logs.meaning import counted, having, integers, labelled, meant, told, whole
+from teller.ingest.logs.meaning import (
+    counted,
+    having,
+    integers,
+    labelled,
+    meant,
+    parted,
+    told,
+    whole,
+    with_text,
+)
 from teller.ingest.logs.options import options
 from teller.ingest.logs.pairs import Pairs, pairs
 from teller.ingest.logs.phrases import LINE, Phrase
@@ -18,6 +28,7 @@ _STATS: Final = "Avg generation throughput"
 _SPECULATION: Final = ("SpecDecoding metrics", "Speculative metrics")
 _TRANSFERS: Final = "KV Transfer metrics"
 _ITERATION: Final = "Iteration("
+_FIGURES: Final = (_STATS, *_SPECULATION, _TRANSFERS, _ITERATION)
 _CONFIG: Final = ("LLM engine (v", "non-default args", "args: Namespace(")
 _RANKS: Final = ("is assigned as DP rank", "distributed_init_method=")
 _RANK: Final = r"(?P<global>\d{1,9})"
@@ -157,17 +168,15 @@ class _Knowing:
 
     def learn(self, lines: pa.Table) -> Meant:
         """Read lines."""
-        rest = lines.filter(pc.invert(pc.match_substring_regex(lines["text"], _FIGURES)))
-        found, known = _statistics(having(lines, _STATS))
+        figures, rest = parted(lines, *_FIGURES)
+        found, known = _statistics(having(figures, _STATS))
         for more, also in (
-            _speculation(
-                lines.filter(pc.match_substring_regex(lines["text"], "|".join(_SPECULATION)))
-            ),
-            _transfers(having(lines, _TRANSFERS)),
-            _iterations(having(lines, _ITERATION)),
+            _speculation(parted(figures, *_SPECULATION)[0]),
+            _transfers(having(figures, _TRANSFERS)),
+            _iterations(having(figures, _ITERATION)),
         ):
             found, known = found + more, known + also
-        config = rest.filter(pc.match_substring_regex(rest["text"], _OPTIONS))
+        config, _ = parted(rest, *_CONFIG)
         found += options(config) if config.num_rows else []
         single, about = phrases.read(rest, _PHRASES)
         asked, also = requests_of(rest)
@@ -204,10 +213,6 @@ def _plausible(process: str, rank: int, *, alone: bool) -> bool:
 def knowing() -> _Knowing:
     """Begin a file."""
     return _Knowing()
-
-
-_FIGURES: Final = "|".join((_STATS, *_SPECULATION, _TRANSFERS, r"Iteration\("))
-_OPTIONS: Final = r"LLM engine \(v|non-default args|args: Namespace\("
 
 
 def _params(figures: Pairs) -> list[pa.Table]:
@@ -248,7 +253,7 @@ def _speculation(lines: pa.Table) -> tuple[list[pa.Table], list[pa.Table]]:
     bare = pc.replace_substring_regex(
         lines["text"], r"Per-position acceptance rate: [\d., ]+, ", ""
     )
-    figures = pairs(lines.set_column(lines.schema.get_field_index("text"), "text", bare))
+    figures = pairs(with_text(lines, bare))
     keys = ("Avg Draft acceptance rate", "Draft acceptance rate")
     return [figures.samples("engine.accept_ratio", *keys)], _params(figures)
 

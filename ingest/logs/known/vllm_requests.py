@@ -13,13 +13,18 @@ _BEGINS: Final = (
     ("Received request ", r"^Received request (?P<asked>[^\s:,]+):"),
     ("Added request ", r"^Added request (?P<asked>[^\s,]+?)\.?$"),
 )
-_ENDS: Final = (
-    ("Finished request ", r"^Finished request (?P<asked>[^\s,]+?)\.?$", "ok"),
-    ("Aborted request", r"^Aborted request(?:\(s\))? (?P<asked>[^\s]+?)\.?$", "aborted"),
-    ("Request ", r"^Request (?P<asked>[^\s,]+) finished\b", "ok"),
-    ("Request ", r"^Request (?P<asked>[^\s,]+) aborted\b", "aborted"),
-    ("Request ", r"^Request (?P<asked>[^\s,]+) (?:rejected|was rejected)\b", "rejected"),
-    ("Request ", r"^Request (?P<asked>[^\s,]+) failed\b", "error"),
+_ENDS: Final = (  # a mark, a word that stands in the line too, the pattern, what it means
+    ("Finished request ", "", r"^Finished request (?P<asked>[^\s,]+?)\.?$", "ok"),
+    ("Aborted request", "", r"^Aborted request(?:\(s\))? (?P<asked>[^\s]+?)\.?$", "aborted"),
+    ("Request ", " finished", r"^Request (?P<asked>[^\s,]+) finished\b", "ok"),
+    ("Request ", " aborted", r"^Request (?P<asked>[^\s,]+) aborted\b", "aborted"),
+    (
+        "Request ",
+        "rejected",
+        r"^Request (?P<asked>[^\s,]+) (?:rejected|was rejected)\b",
+        "rejected",
+    ),
+    ("Request ", " failed", r"^Request (?P<asked>[^\s,]+) failed\b", "error"),
 )
 REQUEST_MARKS: Final = tuple(dict.fromkeys(mark for mark, *_ in (*_BEGINS, *_ENDS)))
 
@@ -29,11 +34,15 @@ def requests_of(lines: pa.Table) -> tuple[pa.Table, list[pa.Table]]:
     made, known = [REQUESTS.empty_table()], []
     for mark, pattern in _BEGINS:
         rows = matched(having(lines, mark), pattern)
+        if not rows.num_rows:
+            continue
         asked = rows["asked"]
         made.append(requests(rows, asked, start_ns=rows["time_ns"], status="running"))
         known.append(told(rows, request=asked))
-    for mark, pattern, status in _ENDS:
-        rows = matched(having(lines, mark), pattern)
+    for mark, word, pattern, status in _ENDS:
+        rows = matched(having(having(lines, mark), word), pattern)
+        if not rows.num_rows:
+            continue
         known.append(told(rows, request=rows["asked"]))
         each = _each(rows)
         made.append(requests(each, each["one"], end_ns=each["time_ns"], status=status))

@@ -13,6 +13,7 @@ from teller.ingest.discover import head_of
 from teller.ingest.logs.knowledge import Knowing, Meant
 from teller.ingest.logs.known import vllm
 from teller.ingest.logs.learning import Learning
+from teller.ingest.logs.shapes import SHAPE, shapes
 from teller.ingest.readers import log
 from teller.ingest.records import LINES, TABLES, Records
 from teller.ingest.source import Remark
@@ -147,7 +148,8 @@ def test_a_logged_prompt_reaches_no_table(tmp_path: Path) -> None:
     text = (
         f"INFO 03-04 10:00:00 [logger.py:41] Received request cmpl-1-0: {asked}, lora: None\n"
         f"[2026-03-04 10:00:01 TP0] Receive: {told}\n"
-        f"[2026-03-04 10:00:02 TP0] Finish: {told}, out={{'text': 'PRIVATE', 'output_ids': [987654], "
+        f"[2026-03-04 10:00:02 TP0] Finish: {told}, out={{'text': 'PRIVATE', 'output_ids': "
+        "[987654], "
         "'meta_info': {'id': 'r1', 'prompt_tokens': 12, 'completion_tokens': 9}}\n"
     )
     records, _ = read(write(tmp_path / "a.log", text))
@@ -171,7 +173,8 @@ def test_a_defect_of_one_module_is_said_and_the_others_go_on(tmp_path: Path) -> 
     learning = Learning.begin([Defective(), vllm])
     text = "Engine 000: Avg generation throughput: 1.0 tokens/s, Running: 3 reqs, Waiting: 0 reqs"
     lines = read(write(tmp_path / "a.log", f"INFO 03-04 10:00:00 [a.py:1] {text}\n"))[0].lines
-    learning.learn(lines.drop_columns(["params", "template"]))
+    shown = lines.drop_columns(["params", "template"])
+    learning.learn(shown.append_column(SHAPE, shapes(lines["text"].combine_chunks())))
     assert learning.failed == ["Defective: ArrowNotImplementedError"]
     assert len(learning.tables("samples")) == 1
 

@@ -60,6 +60,7 @@ SECRET = st.builds(
 @settings(deadline=None)  # the first call compiles the patterns
 @given(SECRET, st.sampled_from(PLACES))
 def test_a_planted_secret_never_comes_out(secret: str, place: str) -> None:
+    secret = secret.replace(".", "-") if "{}/" in place else secret  # else it may be a host
     text = f"before {place.format(secret)} behind"
     told = redact(text)
     assert secret not in told
