@@ -45,6 +45,7 @@ class Home:
     known: dict[int, str] = field(default_factory=dict)  # records it had before: index to digest
     records: list[int] = field(default_factory=list)
     replaced: set[int] = field(default_factory=set)  # of those: written further since
+    captured: bool = False  # it has captures: what lies beside them is about them
 
     @property
     def is_new(self) -> bool:
@@ -160,7 +161,7 @@ def _may_hold(home: Home, cluster: Sequence[Companion]) -> bool:
     if home.comms & frozenset().union(*(c.comms for c in cluster)):
         return True
     gaps = [_apart(a, b) for a in _windows(cluster) for b in home.windows]
-    if gaps and (min(gaps) <= 0 or min(gaps) > FAR_NS):
+    if gaps and (min(gaps) <= 0 or (min(gaps) > FAR_NS and not home.captured)):
         return min(gaps) <= 0
     return any(_near(c.folder, f) for c in cluster for f in home.folders)
 

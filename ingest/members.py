@@ -226,6 +226,7 @@ def homes(whole: All, members: Sequence[runs.Membership], made: Sequence[Compani
                 captures[0].manifest,
                 captures[0].baseline,
                 {i: made[i].digest for i in kept_at[1]} if kept_at else {},
+                captured=True,
             )
         )
     for kept, at in holder.values():

@@ -69,6 +69,12 @@ def test_records_join_the_capture_whose_time_they_meet() -> None:
     assert records(settle([companion("a/x.log", (52, 70))], [first, second])) == [[], [0]]
 
 
+def test_a_log_beside_a_capture_is_about_it_whatever_its_clock_says() -> None:
+    day = 24 * 3600 * 1_000_000_000
+    log = companion("a/x.log", (60 * day, 60 * day + 10))
+    assert records(settle([log], [Home([(0, 10)], {"a"}, captured=True)])) == [[0]]
+
+
 def test_a_log_over_two_captures_joins_both() -> None:
     first, second = Home([(0, 10)], {"a"}), Home([(50, 60)], {"a"})
     assert records(settle([companion("a/x.log", (5, 70))], [first, second])) == [[0], [0]]
