@@ -60,8 +60,10 @@ def taskset(block: Block, unread: Unread) -> Iterator[pa.Table]:
     )
     told = zip(rows["how"].to_pylist(), rows["cpus"].to_pylist(), strict=True)
     text = [of_mask(cpus) if how == "mask" else cpus for how, cpus in told]
-    yield samples("host.affinity", rows.num_rows, text=text, line=rows["line"],
-                  pid=pc.cast(rows["pid"], pa.int64()))  # fmt: skip
+    pid = pc.cast(rows["pid"], pa.int64())
+    yield samples("host.affinity", rows.num_rows, text=text, line=rows["line"], pid=pid)
+    yield samples("host.cpus", rows.num_rows, value=[size(one) for one in text], line=rows["line"],
+                  pid=pid)  # fmt: skip
 
 
 def status(block: Block, unread: Unread) -> Iterator[pa.Table]:
@@ -69,6 +71,8 @@ def status(block: Block, unread: Unread) -> Iterator[pa.Table]:
     rows, who = _process(found(block, r"^(?P<key>\w+):\s+(?P<value>.*?)\s*$"), r"^Name$", r"^Pid$")
     mine = rows.filter(pc.equal(rows["key"], "Cpus_allowed_list"))
     yield samples("host.affinity", mine.num_rows, text=mine["value"], line=mine["line"], **who)
+    cpus = [size(one) for one in mine["value"].to_pylist()]
+    yield samples("host.cpus", mine.num_rows, value=cpus, line=mine["line"], **who)
     yield from _figures(rows, _STATUS, who)
 
 
@@ -108,6 +112,14 @@ def ranges(cpus: Iterable[int]) -> str:
         else:
             parts.append([cpu, cpu])
     return ",".join(str(a) if a == b else f"{a}-{b}" for a, b in parts)
+
+
+def size(cpus: str) -> float | None:
+    """Count the CPUs of a set such as "0-3,8"; None for what is none."""
+    parts = [re.fullmatch(r"(\d{1,6})(?:-(\d{1,6}))?", part) for part in cpus.split(",")]
+    if not all(parts):
+        return None
+    return float(sum(int(p[2] or p[1]) - int(p[1]) + 1 for p in parts if p))
 
 
 def of_mask(mask: str) -> str:

@@ -130,6 +130,8 @@ class Service:
             (self.gemm, 70), (ACT, 9), (self.gemm, 45),
         ):  # fmt: skip
             dur = usual * self.scale * slow * self.random.uniform(0.98, 1.02)
+            if hit and self.kind == "gpu_shared":  # the other process comes and goes
+                dur *= self.random.choice((1.0, 1.3, 2.0, 2.5))
             rank.work(name, rank.arrive(), dur)
             if name == ACT and hit and layer % 3 == 1:
                 self.disturb(rank)
@@ -200,6 +202,8 @@ class Service:
                 (folder / name).write_text(text)
         if self.kind == "slow_rank" and self.random.random() < 0.6:
             self.devices(folder)
+        if self.kind == "gpu_shared":
+            self.processes(folder)
 
     def place(self, rank: Rank) -> str:
         """Give a rank's coordinates as vLLM writes them."""
@@ -217,6 +221,19 @@ class Service:
                     f"{watts:.1f} W,0x0000000000000000"
                 )
         (folder / "clocks.csv").write_text("\n".join(lines) + "\n")
+
+    def processes(self, folder: Path) -> None:
+        """Write what nvidia-smi pmon prints on each host."""
+        for host in {rank.host for rank in self.ranks}:
+            lines = ["# gpu         pid   type     sm    mem    enc    dec    command"]
+            for rank in self.ranks:
+                own = f"{rank.device:5d} {4000 + rank.rank:11d}     C   97   40   -   -   python3"
+                lines += [own] if rank.host == host else []
+                if rank.host == host and rank.rank == self.struck:
+                    lines.append(
+                        f"{rank.device:5d}       91234     C   35   20   -   -   train.bin"
+                    )
+            (folder / f"{host}.pmon.txt").write_text("\n".join(lines) + "\n")
 
 
 class Pipeline(Service):
@@ -275,6 +292,19 @@ def test_a_slow_device(fault: str, tmp_path: Path, right: Callable[..., dict[str
     if told and (tmp_path / "run" / "clocks.csv").exists():
         shown = [e["text"] for e in said["findings"][0]["evidence"] if "clocks" in e["source"]]
         assert any(" W " in text for text in shown), shown
+
+
+def test_a_device_that_others_use(tmp_path: Path, right: Callable[..., dict[str, Any]]) -> None:
+    seed = next(s for s in range(99) if _of_two_hosts(s))
+    service = Service(seed, "gpu_shared")
+    service.write(tmp_path / "run")
+    slow = service.ranks[service.struck]
+    right(tmp_path / "run", "gpu_shared", {"devices": [f"{slow.host}:{slow.device}"]})
+
+
+def _of_two_hosts(seed: int) -> bool:
+    service = Service(seed, "gpu_shared")
+    return service.size >= 4 and len({rank.host for rank in service.ranks}) == 2
 
 
 @pytest.mark.parametrize("fault", STALLS)
