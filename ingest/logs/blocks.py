@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from teller.ingest.readers.kineto_text import Text
 
-BLOCK_BYTES: Final = 1 << 23
+BLOCK_BYTES: Final = 1 << 24
 LONGEST_LINE: Final = 1 << 14
 # a file is watched for its next line end up to here; what follows in that line is not kept
 LONGEST_WAIT: Final = 1 << 20

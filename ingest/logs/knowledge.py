@@ -12,7 +12,8 @@ from typing import Final, Protocol
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from teller.ingest.logs.shapes import near
+from teller.ingest.logs.shapes import kept, near
+from teller.ingest.logs.strings import flags
 from teller.ingest.records import SAMPLES, Learned
 
 
@@ -20,7 +21,7 @@ class Knowing(Protocol):
     """What one program's lines in one file mean."""
 
     def learn(self, lines: pa.Table) -> "Meant":
-        """Read lines (columns of `records.LINES` but template and params), each with a mark."""
+        """Read lines (columns of `SHOWN_LINES`), each with a mark."""
 
 
 class Knowledge(Protocol):
@@ -47,6 +48,7 @@ class Meant:
 
 
 WHO: Final = ("time_ns", "rank", "host", "pid", "line")
+SHOWN_LINES: Final = ("place", *WHO, "process", "level", "origin", "text")
 ABOUT: Final = (*WHO, "process")  # what a sample takes over from its line
 
 
@@ -58,8 +60,8 @@ def matched(lines: pa.Table, pattern: str, *words: str) -> pa.Table:
     if words:
         lines = near(lines, *words)
     found = pc.extract_regex(lines["text"].combine_chunks(), pattern)
-    keep = found.is_valid()
-    rows, groups = lines.filter(keep), found.filter(keep)
+    fits = found.is_valid()
+    rows, groups = kept(lines, flags(fits)), found.filter(fits) if found.null_count else found
     for i in range(groups.type.num_fields):
         rows = rows.append_column(groups.type.field(i).name, groups.field(i))
     return rows

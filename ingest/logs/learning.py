@@ -8,16 +8,16 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from teller.ingest.logs.knowledge import Knowing, Knowledge, Meant
+from teller.ingest.logs.knowledge import SHOWN_LINES, Knowing, Knowledge, Meant
 from teller.ingest.logs.meaning import whole
 from teller.ingest.logs.shapes import SHAPE, compacted, holding, kept
 from teller.ingest.logs.strings import Flags, Ints, flags, ints
-from teller.ingest.records import LINES, Learned
+from teller.ingest.records import Learned
 
 # what a module can get wrong about content; anything else is a defect of the machinery
 DEFECTS: Final = (ArithmeticError, LookupError, TypeError, ValueError, pa.ArrowException)
 TOLD: Final = ("params", "step_index", "request", "rank", "host")
-SHOWN: Final = (*(n for n in LINES.names if n not in ("template", "params")), SHAPE)
+SHOWN: Final = (*SHOWN_LINES, SHAPE)
 ORIGINS: Final = ("nccl", "vllm", "sglang", "trtllm", "triton", "torch", "ray", "kernel")
 
 
@@ -63,9 +63,7 @@ class Learning:
             if pupil.name in ORIGINS:
                 lines = _origin(lines, rows, pupil.name)
         for facts in (t for one in self.learned[before:] for t in _tables(one)):
-            spoken = ints(facts["line"].drop_null())
-            first, last = (np.searchsorted(line, spoken, side) for side in ("left", "right"))
-            understood |= _covered(first, last, len(line))
+            understood |= _spoken_of(line, ints(facts["line"].drop_null()))
         return lines.append_column("understood", pa.array(understood))
 
     def tables(self, name: str) -> list[pa.Table]:
@@ -108,11 +106,12 @@ def _name(module: Knowledge) -> str:
     return str(getattr(module, "__name__", type(module).__name__)).rsplit(".", 1)[-1]
 
 
-def _covered(first: Ints, last: Ints, size: int) -> Flags:
-    """Tell which rows are in one of the ranges."""
-    steps = np.bincount(first, minlength=size + 1) - np.bincount(last, minlength=size + 1)
-    covered: Flags = np.cumsum(steps)[:size] > 0
-    return covered
+def _spoken_of(line: Ints, facts: Ints) -> Flags:
+    """Tell of which lines facts speak; lines are in order."""
+    first, last = int(line[0]), int(line[-1])
+    spoken: Flags = np.zeros(last - first + 1, np.bool_)
+    spoken[facts[(facts >= first) & (facts <= last)] - first] = True
+    return spoken[line - first]
 
 
 def _set(lines: pa.Table, told: pa.Table, rows: Ints) -> pa.Table:
@@ -137,5 +136,6 @@ def _origin(lines: pa.Table, rows: Ints, name: str) -> pa.Table:
     silent &= flags(pc.is_in(lines["origin"], pa.array(["", "glog"])))
     if not silent.any():
         return lines
-    origin = pc.if_else(pa.array(silent), name, lines["origin"])
-    return lines.set_column(lines.schema.get_field_index("origin"), "origin", origin)
+    origin = pc.if_else(pa.array(silent), name, lines["origin"].cast(pa.string()))
+    at = lines.schema.get_field_index("origin")
+    return lines.set_column(at, "origin", pc.dictionary_encode(origin))

@@ -95,5 +95,6 @@ def _failed(rows: pa.Table, called: pa.Array) -> pa.Table:
     if not pc.any(called).as_py():
         return rows
     silent = pc.and_(pc.equal(rows["level"], ""), called)
-    level: Any = pc.if_else(silent, "error", rows["level"])
-    return rows.set_column(rows.schema.get_field_index("level"), "level", level)
+    level: Any = pc.if_else(silent, "error", rows["level"].cast(pa.string()))
+    at = rows.schema.get_field_index("level")
+    return rows.set_column(at, "level", pc.dictionary_encode(level))

@@ -22,6 +22,7 @@ BAR: Final = r"(?:it/s|s/it)[^\s\[\]]{0,20}\] ?"  # a progress bar without a lin
 ENGINE: Final = r"(?:\[[12]\d{3}-\d\d-\d\d |[A-Z]{4,8} \d\d-\d\d \d\d:|\(\w+ pid=\d+\) )"
 GLUED: Final = f"{INSIDE}|{BAR}{ENGINE}"
 WORKER: Final = "^(?:VllmWorker|Worker)"
+WORDS: Final = tuple(name for name in TEXT if name != "host")  # of few values
 HEADER_NAMES: Final = pa.array([g.name for g in HEADERS])
 REPEATED: Final = r" *\[repeated (?P<times>\d{1,9})x across cluster\](?: \(Ray deduplicates.*)?"
 
@@ -65,7 +66,8 @@ class PartReader:
             "line": line,
             "head": at,
             "text": body,
-            **{name: pa.array(said.text[name], pa.string()).take(at) for name in TEXT},
+            **{name: _words(said.text[name], at) for name in WORDS},
+            "host": pa.array(said.text["host"], pa.string()).take(at),
             **{name: _known(getattr(said, name)).take(at) for name in ("pid", "rank", "task")},
             **_times(said.times, at),
         }
@@ -77,7 +79,7 @@ class PartReader:
         if self.tasks_are_ranks and table["task"].null_count < len(table):
             works = pc.or_(
                 pc.equal(table["origin"], "nccl"),
-                pc.match_substring_regex(table["process"], WORKER),
+                pc.match_substring_regex(table["process"].cast(pa.string()), WORKER),
             )
             pairs = table.filter(works).select(["task", "pid"]).drop_null()
             pairs = pairs.group_by(["task", "pid"], use_threads=False).aggregate([])
@@ -111,6 +113,11 @@ def _split(text: pa.Array) -> tuple[pa.Array, pa.Array]:
     # a replacement without groups costs a tenth of an extraction
     body = pc.replace_substring_regex(text, HEAD, "")
     return cut(text, ints(pc.binary_length(text)) - ints(pc.binary_length(body)))
+
+
+def _words(text: Any, at: pa.Array) -> pa.DictionaryArray:
+    coded = pa.array(text, pa.string()).dictionary_encode()  # heads differ and say the same
+    return pa.DictionaryArray.from_arrays(coded.indices.take(at), coded.dictionary)
 
 
 def _known(values: Any) -> pa.Array:

@@ -9,6 +9,7 @@ import pyarrow.compute as pc
 
 from teller.ingest.logs.knowledge import number, samples
 from teller.ingest.logs.meaning import filled, having, integers, said, told, whole, with_column
+from teller.ingest.logs.shapes import among, near
 
 LINE: Final = "<line>"  # as a phrase's text: the first line of the message
 _WHOLE_NUMBERS: Final = ("pid", "rank", "line")
@@ -38,10 +39,15 @@ def marks(phrases: Iterable[Phrase]) -> tuple[str, ...]:
 def read(lines: pa.Table, phrases: Iterable[Phrase]) -> tuple[list[pa.Table], list[pa.Table]]:
     """Give the samples of all lines that fit a phrase, and which lines are so understood."""
     made, known = [], []
-    for phrase in phrases:
-        near = having(lines, phrase.mark)
-        if near.num_rows:
-            rows, sample = _read(near, phrase)
+    phrases = tuple(phrases)
+    lines = near(lines, *marks(phrases))
+    spoken = among(lines)
+    for phrase in phrases if lines.num_rows else ():
+        if not spoken(phrase.mark):
+            continue
+        mine = having(lines, phrase.mark)
+        if mine.num_rows:
+            rows, sample = _read(mine, phrase)
             made.append(sample)
             known.append(told(rows))
     return made, known

@@ -5,6 +5,7 @@ that sets the text of lines to something else than a piece of it drops the colum
 """
 
 import re
+from collections.abc import Callable
 from functools import cache
 from typing import Final
 
@@ -58,6 +59,19 @@ def near(lines: pa.Table, *words: str) -> pa.Table:
     coded = _coded(lines)
     may = flags(pc.match_substring_regex(coded.dictionary, _may(words)))
     return kept(lines, may[coded.indices.to_numpy(zero_copy_only=False)])
+
+
+def among(lines: pa.Table) -> Callable[[str], bool]:
+    """Give what tells, and quickly, whether any line may hold a word."""
+    if SHAPE not in lines.column_names:
+        return lambda word: True
+    every = "\n".join(_coded(compacted(lines)).dictionary.to_pylist())
+    return lambda word: _core(word) in every
+
+
+def _core(word: str) -> str:
+    """Give what is in the shape of each text that holds a word."""
+    return re.sub(SWALLOWED, "", re.sub(RUN, "0", word), count=1)
 
 
 def kept(lines: pa.Table, keep: Flags) -> pa.Table:

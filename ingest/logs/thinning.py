@@ -31,16 +31,24 @@ class Thinning:
     def thin(self, lines: pa.Table) -> pa.Table:
         """Give the lines of a block that are kept."""
         self._count(lines)
-        size = pc.sum(pc.binary_length(lines["text"])).as_py() or 0
-        if self.kept + len(lines) <= ALL_LINES and self._bytes + size <= ALL_BYTES:
-            self.kept += len(lines)
-            self._bytes += size
+        free = self._free(lines)
+        if free == len(lines):
+            self.kept += free
             return lines
-        self._bytes = ALL_BYTES
-        keep = self._chosen(lines)
+        keep: Flags = np.ones(len(lines), np.bool_)
+        keep[free:] = self._chosen(lines.slice(free))
         self.kept += int(keep.sum())
         self.left_out += int((~keep).sum())
         return lines.filter(pa.array(keep))
+
+    def _free(self, lines: pa.Table) -> int:
+        """Give how many lines at the beginning are kept whatever they are."""
+        if self.left_out:
+            return 0
+        sizes = self._bytes + np.cumsum(ints(pc.binary_length(lines["text"])))
+        free = int(np.searchsorted(sizes, ALL_BYTES, "right"))
+        self._bytes = int(sizes[-1]) if len(sizes) else self._bytes
+        return max(0, min(free, ALL_LINES - self.kept))
 
     def per_second(self) -> pa.Table:
         """Give the number of messages a process and second: `process`, `time_ns`, `messages`."""
@@ -62,6 +70,7 @@ class Thinning:
         second = pc.multiply(pc.divide(lines["time_ns"], SECOND), SECOND)
         timed = pa.table({"process": lines["process"], "time_ns": second}).drop_null()
         grouped = timed.group_by(["process", "time_ns"], use_threads=False)
-        self._counts.append(
-            grouped.aggregate([([], "count_all")]).rename_columns({"count_all": "messages"})
-        )
+        counts = grouped.aggregate([([], "count_all")]).rename_columns({"count_all": "messages"})
+        at = counts.schema.get_field_index("process")
+        words = counts["process"].cast(pa.string())  # blocks have words of their own
+        self._counts.append(counts.set_column(at, "process", words))

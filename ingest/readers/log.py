@@ -40,7 +40,13 @@ def looks_like(head: bytes, path: Path) -> bool:
 
 def read(path: Path) -> Reading:
     """Read a log."""
-    return _Log(path).reading()
+    before = pa.default_memory_pool()
+    # columns of a block come and go; the other pools give their pages back each time
+    pa.set_memory_pool(pa.system_memory_pool())
+    try:
+        return _Log(path).reading()
+    finally:
+        pa.set_memory_pool(before)
 
 
 @dataclass(slots=True)
