@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from teller.ingest.logs.bounds import Bounds
 from teller.ingest.logs.knowledge import SHOWN_LINES, Knowing, Knowledge, Meant
 from teller.ingest.logs.meaning import whole
 from teller.ingest.logs.shapes import SHAPE, compacted, holding, kept
@@ -35,7 +36,7 @@ class Learning:
     """What all modules learned of one file."""
 
     pupils: list[Pupil]
-    learned: list[Learned] = field(default_factory=list)
+    facts: Bounds = field(default_factory=Bounds)
     processes: dict[tuple[str, int | None], int] = field(default_factory=dict)
     failed: list[str] = field(default_factory=list)  # "module: what happened"
 
@@ -51,10 +52,15 @@ class Learning:
         shown = lines.select(SHOWN)
         understood = np.zeros(len(lines), np.bool_)
         place, line = ints(lines["place"]), ints(lines["line"])
-        before = len(self.learned)
+        fresh: list[Learned] = []
         lines = lines.append_column("params", pa.nulls(len(lines), pa.string()))
         for pupil in list(self.pupils):
-            told = self._show(pupil, shown)
+            meant = self._show(pupil, shown)
+            if meant is None:
+                continue
+            fresh.append(meant.learned)
+            self.processes.update(meant.processes or {})
+            told = meant.told
             if told is None or not told.num_rows:
                 continue
             rows = np.searchsorted(place, ints(told["place"]))
@@ -62,30 +68,22 @@ class Learning:
             lines = _set(lines, told, rows)
             if pupil.name in ORIGINS:
                 lines = _origin(lines, rows, pupil.name)
-        for facts in (t for one in self.learned[before:] for t in _tables(one)):
-            understood |= _spoken_of(line, ints(facts["line"].drop_null()))
+        for one in fresh:
+            for facts in _tables(one):
+                understood |= _spoken_of(line, ints(facts["line"].drop_null()))
+            self.facts.add(one)
         return lines.append_column("understood", pa.array(understood))
 
-    def tables(self, name: str) -> list[pa.Table]:
-        """Give all parts of one of the tables of facts."""
-        return [getattr(one, name) for one in self.learned]
-
-    def _show(self, pupil: Pupil, shown: pa.Table) -> pa.Table | None:
+    def _show(self, pupil: Pupil, shown: pa.Table) -> Meant | None:
         mine = holding(shown, *pupil.marks)
         if not mine.any():
             return None
         try:
-            meant = pupil.knowing.learn(compacted(kept(shown, mine)))
-            return self._keep(meant)
+            return pupil.knowing.learn(compacted(kept(shown, mine)))
         except DEFECTS as error:
             self.pupils.remove(pupil)
             self.failed.append(f"{pupil.name}: {type(error).__name__}")
             return None
-
-    def _keep(self, meant: Meant) -> pa.Table | None:
-        self.learned.append(meant.learned)
-        self.processes.update(meant.processes or {})
-        return meant.told
 
 
 def together(parts: Sequence[pa.Table], schema: pa.Schema) -> pa.Table:

@@ -106,9 +106,9 @@ class _Log:
 
         facts = {}
         for name in names_of_facts():
-            parts = self.learning.tables(name)
+            parts = self.learning.facts.tables(name)
             if name == "samples":
-                parts += [*self.extra, *self.unread.samples(), *self._thinned()]
+                parts = [*parts, *self.extra, *self.unread.samples(), *self._thinned()]
             facts[name] = placed(together(parts, getattr(Learned(), name).schema))
         lines = placed(self._worded(lines))
         return Records(self._facts(lines, host), self.clock.kind, lines, **facts)
@@ -160,6 +160,9 @@ class _Log:
             yield Remark(name, f"line {MOST_LINES}", "has more lines than are read", "split it")
         if left := self.thinning.left_out:
             what = f"{left:,} of {self.used:,} messages were counted and not kept"
+            yield Remark(name, "", what, "cut the log to the minutes in question to see all")
+        for kind, left in sorted((+self.learning.facts.left_out).items()):
+            what = f"{left:,} of its {kind} were counted and not kept: there are too many"
             yield Remark(name, "", what, "cut the log to the minutes in question to see all")
         for failure in self.learning.failed:
             what = f"lines that could not be made sense of ({failure})"
