@@ -15,8 +15,8 @@ HOST, STREAM = "thread 1", "stream 7"
 def row(name: str, start: int, end: int, call: int, *, device: bool = False) -> dict[str, Any]:
     return {
         "name": name, "layer": "device" if device else "runtime",
-        "lane": STREAM if device else HOST, "stream": 7 if device else None, "start_ns": start * 1000, "end_ns": end * 1000,
-        "open": False, "correlation": call,
+        "lane": STREAM if device else HOST, "stream": 7 if device else None,
+        "start_ns": start * 1000, "end_ns": end * 1000, "open": False, "correlation": call,
     }  # fmt: skip
 
 
