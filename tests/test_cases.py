@@ -1,4 +1,4 @@
-"""The small cases whose evidence lies in traces: class, culprit and numbers, nothing forbidden."""
+"""The small cases: class, culprit, evidence and numbers, and nothing that is forbidden."""
 
 import importlib.util
 import json
@@ -27,20 +27,16 @@ def marks(shared: Path) -> ModuleType:
     return module
 
 
-@pytest.mark.parametrize("name", ["o03", "o04", "o09", "o10", "o11"])
+@pytest.mark.parametrize("number", range(1, 16))
 def test_a_case_is_answered_right(
-    name: str, shared: Path, marks: ModuleType, tmp_path: Path
+    number: int, shared: Path, marks: ModuleType, tmp_path: Path
 ) -> None:
-    case = sorted((shared / "cases").glob(f"{name}_*"))[0]
+    case = sorted((shared / "cases").glob(f"o{number:02d}_*"))[0]
     folder = tmp_path / "input"
     shutil.copytree(case, folder, ignore=shutil.ignore_patterns("expected.json"))
     workspace = Workspace(tmp_path / "workspace", project=project)
     said = pipeline.diagnose([folder], workspace, Options(), Silent()).to_json()
     asked = json.loads((case / "expected.json").read_text("utf-8"))["score"]
     mark = marks.mark(case.name, asked, json.loads(json.dumps(said)))
-    parts = {k: v for k, v in mark.parts.items() if k != "evidence"}
-    assert parts == dict.fromkeys(parts, 1.0), mark.missed
+    assert mark.total >= 95, mark.missed
     assert not mark.forbidden
-    # Side files (logs, clocks) are no input yet: what is missed may only lie in them.
-    files = {path.name for path in case.iterdir() if path.suffix in (".log", ".csv")}
-    assert all(missed.split(" ")[0] in files for missed in mark.missed)
