@@ -14,7 +14,7 @@ import pytest
 Right = Callable[..., dict[str, Any]]
 SEEDS = range(20)
 HOSTS = ("gpu-17", "ip-10-0-3-4", "worker3", "infer-0", "a1b2c3d4e5f6")
-EPOCH = 1_780_000_000_000_000_000
+EPOCH = 1_779_702_000_000_000_000  # 2026-05-25 09:40 UTC: the logs are of that day too
 STEP_NS = 4_000_000
 
 
@@ -118,9 +118,9 @@ def watchdog(rng: Random, folder: Path, seq: int, calls: dict[int, tuple[str, in
     lines = []
     for rank, (op, size) in calls.items():
         head = (
-            f"[rank{rank}]:[E812 03:14:2{rank % 10}.118254 ProcessGroupNCCL.cpp:685] [Rank {rank}]",
+            f"[rank{rank}]:[E525 09:51:2{rank % 10}.118254 ProcessGroupNCCL.cpp:685] [Rank {rank}]",
             f"[E ProcessGroupNCCL.cpp:474] [Rank {rank}]",
-            f"[rank{rank}]:[E525 10:00:0{rank % 10}.332 ProcessGroupNCCL.cpp:632] "
+            f"[rank{rank}]:[E525 11:52:0{rank % 10}.332 ProcessGroupNCCL.cpp:632] "
             f"[PG ID 2 PG GUID 2(tp) Rank {rank}]",
         )[style]
         lines.append(
