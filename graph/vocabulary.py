@@ -45,6 +45,8 @@ SAMPLES: Final[dict[str, str]] = {
     "engine.broadcast_wait_ns": "a process waited so long for a shared-memory block: idle or stuck",
     "engine.health_failed": "a health check of the engine failed; text",
     "engine.gap_ns": "no line for so long while requests ran; text: tokens/s of the line after it",
+    "engine.idle_ns": "nothing ran and nothing waited for so long from this line on; text: engine",
+    "engine.blocked_ns": "nothing ran for so long from this line on, requests waited; text: engine",
     "step.host_ns": "host time of one iteration; text: its number",
     "step.device_ns": "device time of one iteration; text: its number",
     "kv.transfer_ns": "time of one KV transfer; text: request or peer",

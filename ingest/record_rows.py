@@ -14,6 +14,7 @@ from teller.ingest.cast import Cast
 from teller.ingest.parts import DatedRecords, Part
 from teller.ingest.records import TABLES, TIME_COLUMNS
 from teller.ingest.rhythm import with_gaps
+from teller.ingest.spells import with_spells
 from teller.ingest.timeline import Timeline
 
 Ints = npt.NDArray[np.int64]
@@ -65,7 +66,7 @@ def rows_of(
             if tables
             else whole.empty_table()
         )
-    made["samples"] = with_gaps(made["samples"])
+    made["samples"] = with_spells(with_gaps(made["samples"]))
     return Rows(**made)
 
 

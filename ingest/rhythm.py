@@ -19,7 +19,10 @@ MANY_TIMES: Final = 2.5  # as long as the engine's lines are usually apart
 LEAST_NS: Final = 3_000_000_000  # lines have whole seconds
 FEW: Final = 4  # intervals that are needed to know what is usual
 USUAL: Final = 25  # percentile: pauses themselves must not be the usual
+MOST: Final = 64  # the longest; what pauses more often has another rhythm
 MOST_TOKENS: Final = 2.5  # times as many as usual in one interval: more lines stood there once
+
+KEYS: Final = ["input_id", "line", "text"]
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -36,7 +39,7 @@ def with_gaps(samples: pa.Table) -> pa.Table:
     order = [("input_id", "ascending"), ("process", "ascending"), ("text", "ascending"),
              ("line", "ascending")]  # fmt: skip
     lines = lines.sort_by(order)
-    series = _series(lines)
+    series = numbered(lines)
     time, running = lines["time_ns"].to_numpy(), lines["value"].to_numpy()
     rate = pc.fill_null(lines["rate"], np.nan).to_numpy()
     late = np.zeros(len(time), bool)
@@ -53,6 +56,8 @@ def with_gaps(samples: pa.Table) -> pa.Table:
                 & (gap >= max(MANY_TIMES * usual, LEAST_NS))
                 & (gap * rate <= MOST_TOKENS * tokens)
             )
+    if late.sum() > MOST:
+        late &= gap >= np.sort(gap[late])[-MOST]
     return pa.concat_tables([samples, _found(lines, late, gap)]) if late.any() else samples
 
 
@@ -62,21 +67,24 @@ def _lines(samples: pa.Table) -> pa.Table:
         pc.and_(samples["time_ns"].is_valid(), pc.and_(samples["line"].is_valid(),
                                                        samples["value"].is_valid()))
     )  # fmt: skip
-    keys = ["input_id", "line", "text"]
+    timed = plain(timed)
     running = timed.filter(pc.equal(timed["name"], "engine.running"))
     rate = timed.filter(pc.equal(timed["name"], "engine.generation_tokens_per_s"))
-    rate = rate.select([*keys, "value"]).rename_columns([*keys, "rate"])
-    rate = rate.group_by(keys).aggregate([("rate", "max")]).rename_columns([*keys, "rate"])
+    rate = rate.select([*KEYS, "value"]).group_by(KEYS).aggregate([("value", "max")])
+    rate = rate.rename_columns([*KEYS, "rate"])
+    return running.join(rate, keys=KEYS, join_type="left outer").combine_chunks()
+
+
+def plain(samples: pa.Table) -> pa.Table:
+    """Give samples whose process and text are words, "" where there is none."""
     for name in ("process", "text"):
-        at = running.schema.get_field_index(name)
-        plain = pc.fill_null(running[name].cast(pa.string()), "")
-        running = running.set_column(at, name, plain)
-    plain = pc.fill_null(rate["text"].cast(pa.string()), "")
-    rate = rate.set_column(rate.schema.get_field_index("text"), "text", plain)
-    return running.join(rate, keys=keys, join_type="left outer").combine_chunks()
+        at = samples.schema.get_field_index(name)
+        words = pc.fill_null(samples[name].cast(pa.string()), "")
+        samples = samples.set_column(at, name, words)
+    return samples
 
 
-def _series(lines: pa.Table) -> Ints:
+def numbered(lines: pa.Table) -> Ints:
     """Give each line the number of its file, process and engine together."""
     new = np.zeros(lines.num_rows, bool)
     for name in ("input_id", "process", "text"):
