@@ -49,9 +49,9 @@ class Bounds:
             if len(few):
                 self.parts.setdefault(one.name, []).append(_coded(few))
 
-    def tables(self, name: str) -> list[pa.Table]:
-        """Give all parts of one of the tables of facts."""
-        return self.parts.get(name, [])
+    def take(self, name: str) -> list[pa.Table]:
+        """Give all parts of one of the tables of facts, and forget them."""
+        return self.parts.pop(name, [])
 
     def _first(self, name: str, table: pa.Table) -> pa.Table:
         return table.slice(0, max(0, MOST[name] - self.kept[name]))

@@ -11,7 +11,7 @@ from teller.ingest.logs.strings import Flags, flags, ints, order_in_group
 
 ALL_LINES: Final = 200_000  # up to here everything is kept
 ALL_BYTES: Final = 1 << 26
-MANY_LINES: Final = 1_000_000  # from here on a block keeps a tenth
+MANY_LINES: Final = 400_000  # from here on a block keeps a tenth
 OF_TEMPLATE: Final = 200  # lines a template and block after that
 UNDERSTOOD: Final = 2000
 GRAVE_LINES: Final = 4000

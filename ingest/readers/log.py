@@ -68,15 +68,18 @@ class _Log:
         self.source = Lines(self.path)
 
     def reading(self) -> Reading:
+        lines = self._lines()
+        if not self.used:
+            return Reading(remarks=(*self._remarks(), self._empty()))
+        return Reading(records=(self._records(lines),), remarks=tuple(self._remarks()))
+
+    def _lines(self) -> pa.Table:
         kept = []
         for block in self.source.blocks():
             if block.first + len(block.text) > MOST_LINES:
                 break
             kept.append(self._block(block))
-        if not self.used:
-            return Reading(remarks=(*self._remarks(), self._empty()))
-        lines = pa.concat_tables(kept).combine_chunks()
-        return Reading(records=(self._records(lines),), remarks=tuple(self._remarks()))
+        return pa.concat_tables(kept).combine_chunks() if kept else LINES.empty_table()
 
     def _block(self, block: Block) -> pa.Table:
         rows = messages(self.parts.parts(block))
@@ -106,7 +109,7 @@ class _Log:
 
         facts = {}
         for name in names_of_facts():
-            parts = self.learning.facts.tables(name)
+            parts = self.learning.facts.take(name)
             if name == "samples":
                 parts = [*parts, *self.extra, *self.unread.samples(), *self._thinned()]
             facts[name] = placed(together(parts, getattr(Learned(), name).schema))

@@ -33,7 +33,7 @@ def samples(size: int, seed: int, start_ns: int = 0) -> pa.Table:
 def test_what_fits_is_kept_whole() -> None:
     facts = Bounds()
     facts.add(Learned(samples=samples(1000, 1)))
-    assert pa.concat_tables(facts.tables("samples")).cast(SAMPLES).equals(samples(1000, 1))
+    assert pa.concat_tables(facts.take("samples")).cast(SAMPLES).equals(samples(1000, 1))
     assert not +facts.left_out
 
 
@@ -42,7 +42,7 @@ def test_beyond_that_first_last_least_and_greatest_of_each_second_stay() -> None
     facts.add(Learned(samples=samples(ALL, 1)))
     later = samples(50_000, 2, start_ns=10**6 * SECOND)
     facts.add(Learned(samples=later))
-    kept = facts.tables("samples")[1].cast(SAMPLES)
+    kept = facts.take("samples")[1].cast(SAMPLES)
     second = pc.divide(later["time_ns"], SECOND)
     groups = later.append_column("second", second).group_by(["process", "second"])
     outer = groups.aggregate(
@@ -61,7 +61,7 @@ def test_texts_that_tell_cases_do_not_keep_every_sample() -> None:
     size = 20_000
     steps = samples(size, 3).set_column(2, "text", pa.array(map(str, range(size))))
     facts.add(Learned(samples=steps))
-    assert len(facts.tables("samples")[1]) <= 4 * 2 * (size // 100)
+    assert len(facts.take("samples")[1]) <= 4 * 2 * (size // 100)
 
 
 def test_joins_end_somewhere(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -70,7 +70,7 @@ def test_joins_end_somewhere(monkeypatch: pytest.MonkeyPatch) -> None:
     row = pa.table([pa.nulls(3, f.type) for f in JOINS], schema=JOINS)
     for _ in range(3):
         facts.add(Learned(joins=row))
-    assert sum(map(len, facts.tables("joins"))) == 5
+    assert sum(map(len, facts.take("joins"))) == 5
     assert facts.left_out["joins"] == 4
 
 

@@ -176,7 +176,7 @@ def test_a_defect_of_one_module_is_said_and_the_others_go_on(tmp_path: Path) -> 
     shown = lines.drop_columns(["params", "template"])
     learning.learn(shown.append_column(SHAPE, shapes(lines["text"].combine_chunks())))
     assert learning.failed == ["Defective: ArrowNotImplementedError"]
-    assert len(learning.facts.tables("samples")) == 1
+    assert len(learning.facts.take("samples")) == 1
 
 
 def test_places_stay_when_a_file_grows(tmp_path: Path) -> None:
