@@ -16,10 +16,11 @@ SELDOM: Final = 0.02  # share of lines with a header that one program writes
 CODE: Final = 0.15  # share of lines of source text from which even a sure header is a quotation
 NAMED: Final = re.compile(r"\.(?:log|out|err|stdout|stderr)(?:\.\d+|-\d{8})?(?:\.gz)?$")
 SURE: Final = "^(?:" + "|".join(g.bare for g in (*PREFIXES, *HEADERS) if g.sure) + ")"
-# lines that no header marks: tables of benchmarks, reports of fault injection
+# lines that no header marks: tables of benchmarks, reports of fault injection, batches of SGLang
 MARKS: Final = (
     r"^#? *nThread \d+ nGpus \d+ minBytes \d+|^# +Rank +\d+ .*Pid +\d+ on |"
-    r"^Latency of step \d+: |^ iteration +\d+/ *\d+ \||^Rank \d+, fault_type: |^Fault ranks: \["
+    r"^Latency of step \d+: |^ iteration +\d+/ *\d+ \||^Rank \d+, fault_type: |^Fault ranks: \[|"
+    r"(?:^|\] )(?:Decode|Prefill) batch[.,] #"  # lines of one form, with as many commas as a table
 )
 STRUCTURED: Final = re.compile(rb"^\s*(?:[{<]|\[\s*[\[{\"]|---\s|%YAML|# (?:HELP|TYPE) |#!)")
 SOURCE: Final = (
