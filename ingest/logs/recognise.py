@@ -20,7 +20,7 @@ SURE: Final = "^(?:" + "|".join(g.bare for g in (*PREFIXES, *HEADERS) if g.sure)
 MARKS: Final = (
     r"^#? *nThread \d+ nGpus \d+ minBytes \d+|^# +Rank +\d+ .*Pid +\d+ on |"
     r"^Latency of step \d+: |^ iteration +\d+/ *\d+ \||^Rank \d+, fault_type: |^Fault ranks: \[|"
-    r"^(?:\[\d{4}-[^\]]+\] )?(?:Decode|Prefill) batch[.,] #"  # of one form, as many commas as a table
+    r"^(?:\[\d{4}-[^\]]+\] )?(?:Decode|Prefill) batch[.,] #"  # as many commas as a table
 )
 STRUCTURED: Final = re.compile(rb"^\s*(?:[{<]|\[\s*[\[{\"]|---\s|%YAML|# (?:HELP|TYPE) |#!)")
 SOURCE: Final = (
