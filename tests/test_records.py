@@ -84,8 +84,8 @@ def test_logs_of_two_hosts_are_four_ranks_and_a_ring(folder: Path, tmp_path: Pat
     ingest(folder, tmp_path / "w")
     found = ask(
         tmp_path / "w",
-        "MATCH (a:Rank)-[t:TALKED_TO]->(b:Rank) RETURN a.rank AS src, a.host AS host, b.rank AS dst, "
-        "t.transport AS over ORDER BY src",
+        "MATCH (a:Rank)-[t:TALKED_TO]->(b:Rank) RETURN a.rank AS src, a.host AS host, "
+        "b.rank AS dst, t.transport AS over ORDER BY src",
     )
     assert [(r["src"], r["host"], r["dst"], r["over"]) for r in found] == [
         (0, "node-a", 1, "NET/IB/GDRDMA"), (1, "node-a", 2, "NET/IB/GDRDMA"),
