@@ -3,13 +3,14 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+NEO4J ?= .teller-neo4j# the home of `make neo4j`
 EXTRAS := dev# what `make test` adds to the core
 INSTALL := $(BIN)/python -m pip install --quiet --no-compile --editable# compiled when imported
 export PIP_CONSTRAINT := constraints.txt# by environment, so that it reaches isolated builds too
 export PIP_BUILD_CONSTRAINT := constraints.txt# the same for pip 25.3 and later
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: demo test check fmt lint types imports smoke bench ui clean help
+.PHONY: demo test check fmt lint types imports smoke bench neo4j ui clean help
 .DEFAULT_GOAL := help
 
 demo: $(VENV)/.core  ## diagnose the recorded run that comes with the code
@@ -41,6 +42,9 @@ smoke: $(VENV)/.tools  ## build the wheel, install it into an empty environment,
 
 bench: $(VENV)/.core  ## measure, and write docs/benchmarks.md again (BENCH=--quick, --full)
 	$(BIN)/python bench/run.py $(BENCH)
+
+neo4j: $(VENV)/.tools  ## start a Neo4j server of your own (Java 17 and Maven; NEO4J=HOME)
+	@$(BIN)/python tools/neo4j/server.py start $(NEO4J) --bolt 7687 --http 7474
 
 ui: $(VENV)/.ui  ## open the pages in a browser (none yet)
 	@test -f ui/app.py || { echo "there are no pages yet: no ui/app.py"; exit 2; }

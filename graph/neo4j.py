@@ -27,6 +27,7 @@ T = TypeVar("T")
 TIMEOUT_S: Final = 60.0
 CONNECT_S: Final = 10.0
 PATIENCE_S: Final = 60.0  # a server that is started again is back by then
+LOADED: Final = "__TellerLoaded"  # a run that is there whole, and what was noted with it
 DROP_ROWS: Final = 5_000  # nodes a transaction, with their relations
 # what the server has to say beside an answer: of that, only unknown names are of use
 UNHEARD: Final = ("HINT", "UNSUPPORTED", "PERFORMANCE", "DEPRECATION", "SECURITY", "TOPOLOGY",
@@ -53,10 +54,11 @@ class Neo4jStore:
             self.close()
             raise
 
-    def load(self, run_id: int, files: Mapping[str, Sequence[Path]]) -> None:
+    def load(self, run_id: int, files: Mapping[str, Sequence[Path]], state: str = "") -> None:
         """Load a whole run that is not there yet, from Parquet files by table name.
 
-        Cut off, it leaves a run in part: `runs` does not tell it, `is_partial` does.
+        `state` is noted with it. Cut off, it leaves a run in part: `runs` and `states` do not
+        tell it, `drop` removes it.
         """
         found = parts.look(run_id, files)
         shared = frozenset(p.table.name for p in found if p.own < p.rows)
@@ -66,7 +68,7 @@ class Neo4jStore:
                 self._pour(run_id, part, shared)
             last = [b for p in neo4j_write.late(found) for b in neo4j_write.batches(p, shared)]
             writes = [neo4j_write.writing(batch) for batch in last]
-            self._do(lambda tx: [write(tx) for write in writes])
+            self._do(lambda tx: [write(tx) for write in (*writes, note(run_id, state))])
 
     def append(
         self, run_id: int, tables: Mapping[str, pa.Table], *, skip_lost: bool = False
@@ -100,6 +102,7 @@ class Neo4jStore:
         """Remove a run with all its relations; cut short, it can be done again."""
         first = (RUN, SPAN, LOG_LINE, SAMPLE)  # then no node with many relations is left
         with self._ours():
+            self._write(f"MATCH (l:{LOADED} {{run_id: $run}}) DELETE l", run=run_id)
             for node in (*first, *(n for n in NODES if n not in first)):
                 gone = (
                     f"MATCH (n:{node.label}) WHERE n.run_id = $run WITH n LIMIT {DROP_ROWS} "
@@ -113,9 +116,20 @@ class Neo4jStore:
         found = self.query(f"MATCH (n:{RUN.label}) RETURN n.run_id AS run_id ORDER BY run_id")
         return [int(run) for run in found.column(0).to_pylist()]
 
-    def is_partial(self, run_id: int) -> bool:
-        """Tell whether a load of the run was cut off, or goes on elsewhere."""
-        return bool(self._labels_of(run_id)) and run_id not in self.runs()
+    def states(self) -> dict[int, str]:
+        """Give what was noted with each run that was loaded whole."""
+        with self._ours():
+            return dict(self._read(f"MATCH (l:{LOADED}) RETURN l.run_id, l.state"))
+
+    def note(self, run_id: int, state: str) -> None:
+        """Note something in the place of what was noted with the run."""
+        with self._ours():
+            self._do(note(run_id, state))
+
+    def has_any(self, run_id: int) -> bool:
+        """Tell whether anything of the run is there, also from a load that was cut off."""
+        with self._ours():
+            return bool(self._labels_of(run_id))
 
     def counts(self, run_id: int | None = None) -> dict[str, int]:
         """Give the number of rows of every table of the schema; of one run, with its own ends."""
@@ -218,6 +232,12 @@ class Neo4jStore:
         one = "MATCH (n:{0} {{run_id: $run}}) RETURN '{0}' AS label LIMIT 1"
         text = " UNION ALL ".join(one.format(n.label) for n in NODES)
         return {row[0] for row in self._read(text, run=run_id)}
+
+
+def note(run_id: int, state: str) -> neo4j_write.Write:
+    """Give the write that notes a state with a run."""
+    text = f"MERGE (l:{LOADED} {{run_id: $run}}) SET l.state = $state"
+    return lambda tx: send(tx, text, run=run_id, state=state)
 
 
 def connect(address: Address) -> Driver:

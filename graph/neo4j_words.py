@@ -93,7 +93,8 @@ def _refused(err: Neo4jError, address: Address, timeout_s: float) -> TellerError
 
 def _line(err: Exception) -> str:
     message = getattr(err, "message", None) or str(err)
-    return str(message).strip().partition("\n")[0]
+    line = str(message).strip().partition("\n")[0]
+    return line.partition(" (resolved to")[0]  # what follows are the same addresses again
 
 
 def check_names(said: Iterable[Any]) -> None:

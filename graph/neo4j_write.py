@@ -23,8 +23,8 @@ WRITERS: Final = 2
 WAITING: Final = 4  # batches that are read ahead: the server's pace is the reader's
 
 Tx = ManagedTransaction | Transaction
-Write = Callable[[Tx], None]
-Do = Callable[[Write], None]  # does a write in a transaction of its own, again where that helps
+Write = Callable[[Tx], object]
+Do = Callable[[Write], object]  # does a write in a transaction of its own, again where that helps
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +53,7 @@ def _touches_run(part: Part) -> bool:
 def pour(batches: Iterable[Batch], do: Do) -> None:
     """Write batches, some at a time; the first failure ends it."""
     with ThreadPoolExecutor(WRITERS) as pool:
-        waiting: deque[Future[None]] = deque()
+        waiting: deque[Future[object]] = deque()
         try:
             for batch in batches:
                 waiting.append(pool.submit(do, writing(batch)))

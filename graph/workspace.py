@@ -6,7 +6,7 @@ sees that and loads what is missing.
 
 import os
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
@@ -89,11 +89,26 @@ class Workspace:
         """Give the folder for notes."""
         return self.folder / "notes"
 
-    def reader(self) -> Store:
+    def writer(self, project: Project | None = None, rest: Rest | None = None) -> "Workspace":
+        """Open the same workspace as its only writer."""
+        return Workspace(
+            self.folder,
+            write=True,
+            project=project or self._project,
+            rest=rest or self._rest,
+            pool_bytes=self._pool_bytes,
+            timeout_s=self._timeout_s,
+        )
+
+    def entries(self) -> list[RunEntry]:
+        """Give the runs that may be asked for, oldest first."""
+        return self.archive.runs()
+
+    def reader(self, runs: Collection[int] = ()) -> Store:
         """Give the published graph, read-only; it stays as it is while others publish.
 
         A graph that is behind the archive is brought up first, where `project` is known and no
-        other process is writing.
+        other process is writing. It holds all runs; one that others share holds at least `runs`.
         """
         if self._is_behind():
             self._bring_up_if_free()
@@ -204,13 +219,7 @@ class Workspace:
             self._renew({})
             return
         try:
-            with Workspace(
-                self.folder,
-                write=True,
-                project=self._project,
-                rest=self._rest,
-                pool_bytes=self._pool_bytes,
-            ) as writer:
+            with self.writer() as writer:
                 if writer._is_behind():
                     writer._renew({})
         except (StoreBusy, BadUsage):

@@ -19,7 +19,8 @@ from teller.graph.neo4j_address import Address, address
 ROOT = Path(__file__).resolve().parents[1]
 LAUNCHER = ROOT / "tools" / "neo4j" / "server.py"
 URI = "TELLER_NEO4J_URI"
-SMALL = ("--heap", "768m", "--pages", "128m")
+# a server for an hour: its own compiler and collector would cost more than they save
+SMALL = ("--heap=768m", "--pages=128m", "--jvm=-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
 WIPE = "MATCH (n) WHERE NOT n:__Neo4jMigration CALL (n) { DETACH DELETE n } IN TRANSACTIONS"
 
 

@@ -62,7 +62,8 @@ def test_flags_mean_the_same_everywhere(capsys: Capture) -> None:
         (["query", "RETURN 1", "--format", "parquet"], "needs -o FILE"),
         (["query", "RETURN $x", "--param", "x"], "NAME=VALUE"),
         (["export"], "one of --perfetto FILE and --table NAME"),
-        (["runs", "list", "--store", "bolt://db"], "--store embedded"),
+        (["runs", "list", "--store", "sql://db"], "--store embedded"),
+        (["push", "night-run"], "--store neo4j://HOST:7687"),
         (["rules", "show", "no_such_rule"], "no rule 'no_such_rule'"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
@@ -148,9 +149,10 @@ def test_notes_are_silent_when_asked_and_cannot_move_the_cursor(capsys: Capture)
     assert (captured.out, captured.err) == ("", "file \\x1b[2Jx\n")
 
 
-def test_only_the_embedded_store_is_there(tmp_path: Path) -> None:
+def test_a_store_is_embedded_or_a_server(tmp_path: Path) -> None:
     with pytest.raises(BadUsage, match="no such store"):
-        options.workspace_at(tmp_path, "neo4j://db")
+        options.workspace_at(tmp_path, "postgres://user:secret@db")
+    assert options.shared_at(tmp_path, "neo4j://db").address.uri == "neo4j://db:7687"
 
 
 def test_rules_are_listed_with_what_they_claim(capsys: Capture) -> None:

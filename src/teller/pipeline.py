@@ -71,7 +71,7 @@ def ingest(
 ) -> Ingested:
     """Bring paths into the workspace, archive and graph; what is there already stays as it is."""
     aims = options.slo or targets.of_settings(workspace.folder)
-    with _writer(workspace.folder) as writer:
+    with workspace.writer(project, rest) as writer:
         got = ingesting.ingest(
             paths,
             writer.archive,
@@ -84,13 +84,9 @@ def ingest(
         targets.keep(writer, [e.run_id for e in got.runs], aims)
         pa.default_memory_pool().release_unused()  # the graph's pool comes on top of what is kept
         progress.start("loading the graph", None)
-        with writer.reader() as store:  # loads what the graph lacks
+        with writer.reader([e.run_id for e in got.runs]) as store:  # loads what the graph lacks
             progress.done()
             return _stored(store, [e.run_id for e in got.runs], got)
-
-
-def _writer(folder: Path) -> Workspace:
-    return Workspace(folder, write=True, project=project, rest=rest)
 
 
 def _stored(store: "Store", runs: Sequence[int], got: ingesting.Ingested) -> Ingested:
@@ -190,12 +186,12 @@ def judge_runs(
     """Judge stored runs, and keep the findings in the archive and in the graph."""
     judged: dict[int, Judged] = {}
     progress.start("diagnosing", len(runs))
-    with workspace.reader() as store:
+    with workspace.reader([*runs, *([] if baseline is None else [baseline])]) as store:
         for run in runs:
             judged[run] = judging.judge(store, run, options.rules_dir, baseline)
             progress.step()
     progress.done()
-    with _writer(workspace.folder) as writer:
+    with workspace.writer(project, rest) as writer:
         keep(writer, {run: one.findings for run, one in judged.items()}, RULESET)
     return judged
 

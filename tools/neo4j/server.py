@@ -187,7 +187,7 @@ def _launch(home: Path, given: argparse.Namespace) -> int:
     """Start the server in the background; with `--while` it ends soon after that process."""
     opened = [f"--add-opens=java.base/{name}=ALL-UNNAMED" for name in OPENED]
     command = [
-        *_java(home, given.heap), "-XX:+UseG1GC", *opened, SERVER,
+        *_java(home, given.heap), *given.jvm.split(), *opened, SERVER,
         f"--home-dir={home}", f"--config-dir={home}/conf",
     ]  # fmt: skip
     with (home / "logs" / "console.log").open("w") as log:
@@ -297,6 +297,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--http", type=int, default=0, metavar="PORT", help="else no browser")
     parser.add_argument("--heap", default="1g", help="of the server")
     parser.add_argument("--pages", default="256m", help="of the store that are kept in memory")
+    parser.add_argument("--jvm", default="-XX:+UseG1GC", metavar="OPTIONS", help="of the server")
     parser.add_argument("--json", action="store_true", help="say it to a program")
     parser.add_argument("--while", type=int, default=0, metavar="PID", dest="alive",
                         help="stop when that process is gone")  # fmt: skip

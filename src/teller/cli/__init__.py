@@ -9,7 +9,21 @@ from typing import Annotated
 import typer
 
 from teller import __version__
-from teller.cli import demo, diagnose, diff, doctor, export, ingest, query, report, rules, runs, trace
+from teller.cli import (
+    demo,
+    diagnose,
+    diff,
+    doctor,
+    export,
+    ingest,
+    migrate,
+    push,
+    query,
+    report,
+    rules,
+    runs,
+    trace,
+)
 from teller.errors import TellerError
 
 app = typer.Typer(
@@ -40,7 +54,9 @@ def _teller(
     """
 
 
-for _module in (demo, doctor, ingest, diagnose, diff, report, query, rules, runs, export):
+for _module in (
+    demo, doctor, ingest, diagnose, diff, report, trace, query, rules, runs, export, push, migrate,
+):  # fmt: skip
     _module.add_to(app)
 
 

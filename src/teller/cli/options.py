@@ -9,6 +9,7 @@ from teller.errors import BadUsage, UnknownName
 
 if TYPE_CHECKING:
     from teller.graph.archive import RunEntry
+    from teller.graph.shared import SharedWorkspace
     from teller.graph.workspace import Workspace
 
 Severity = Literal["critical", "high", "medium", "low", "info"]
@@ -26,8 +27,12 @@ WorkspaceDir = Annotated[
 ]  # fmt: skip
 StoreUri = Annotated[
     str,
-    typer.Option("--store", metavar="URI", help="The graph store; only 'embedded' for now."),
-]
+    typer.Option(
+        "--store", metavar="URI",
+        help="The graph: 'embedded', or a server as neo4j://HOST:PORT/DATABASE, whose user and "
+        "password are in TELLER_NEO4J_USER and TELLER_NEO4J_PASSWORD.",
+    ),
+]  # fmt: skip
 RunName = Annotated[
     str,
     typer.Option(
@@ -89,21 +94,44 @@ Out = Annotated[
 
 def workspace_at(folder: Path | None, store: str, *, write: bool = False) -> "Workspace":
     """Give the workspace that the flags name; with `write` this process is its only writer."""
-    if store != "embedded":
-        raise BadUsage(
-            f"--store {store}: no such store here; leave it out, or give --store embedded "
-            "and choose the place by --workspace"
-        )
     from teller.graph.keep import rest
     from teller.graph.project import project
     from teller.graph.workspace import Workspace, default_folder
 
-    return Workspace(default_folder(folder), write=write, project=project, rest=rest)
+    if store == "embedded":
+        return Workspace(default_folder(folder), write=write, project=project, rest=rest)
+    return shared_at(folder, store, write=write)
+
+
+def shared_at(folder: Path | None, store: str, *, write: bool = False) -> "SharedWorkspace":
+    """Give the workspace whose graph is on a server."""
+    from teller.graph.neo4j_address import SCHEMES, address, is_address
+
+    server = f"{SCHEMES[0]}://HOST:7687"
+    if store == "embedded":
+        raise BadUsage(f"this is about a server: name it, as in --store {server}")
+    if not is_address(store):
+        raise BadUsage(
+            f"--store {store.partition(':')[0]}: no such store; leave it out, give --store "
+            f"embedded and choose the place by --workspace, or name a server: {server}"
+        )
+    try:
+        from teller.graph.shared import SharedWorkspace
+    except ModuleNotFoundError as err:
+        raise BadUsage(
+            f"--store {SCHEMES[0]}: its driver is not installed; pip install 'teller-rca[neo4j]'"
+        ) from err
+    from teller.graph.keep import rest
+    from teller.graph.project import project
+    from teller.graph.workspace import default_folder
+
+    place = address(store)
+    return SharedWorkspace(default_folder(folder), place, write=write, project=project, rest=rest)
 
 
 def run_named(workspace: "Workspace", name: str) -> "RunEntry":
     """Give the stored run of that id or name, the latest of several; the latest of all for ''."""
-    entries = workspace.archive.runs()
+    entries = workspace.entries()
     if not entries:
         raise BadUsage("the workspace holds no run yet; teller ingest PATH puts one in")
     if not name:

@@ -33,7 +33,7 @@ def list_runs(
     from teller.ui import phrase, text
 
     place = options.workspace_at(workspace, store)
-    entries = place.archive.runs()[::-1]
+    entries = place.entries()[::-1]
     if format == "json":
         said = [
             {"id": str(e.run_id), "name": e.name, "deployment": e.deployment,

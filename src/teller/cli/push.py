@@ -1,0 +1,40 @@
+"""`teller push`: copies runs of the workspace to a graph server."""
+
+from typing import Annotated
+
+import typer
+
+from teller.cli import options, out
+
+
+def add_to(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command(
+        short_help="Copy runs to a graph server.",
+        epilog="Example: teller push night-run --store neo4j://graph.example",
+    )(push)
+
+
+def push(
+    runs: Annotated[
+        list[str], typer.Argument(metavar="ID|NAME", help="As teller runs list has them.")
+    ],
+    workspace: options.WorkspaceDir = None,
+    store: options.StoreUri = "embedded",
+    quiet: options.Quiet = False,
+) -> int:
+    """Copy runs from the workspace to a server, and see that all rows arrived.
+
+    What is there already stays, but for what was found in it since. Cut off, do it again.
+    """
+    place = options.shared_at(workspace, store)
+    kept = options.workspace_at(workspace, "embedded")
+    wanted = [options.run_named(kept, name) for name in runs]
+    with place.writer() as writer:
+        for entry in wanted:
+            [counts] = writer.push([entry.run_id]).values()
+            nodes = sum(n for name, n in counts.items() if "." not in name)
+            edges = sum(counts.values()) - nodes
+            said = f"{entry.name}: {nodes:,} nodes and {edges:,} relations"
+            out.note(f"{said} on {place.address.uri}", quiet=quiet)
+    return 0
