@@ -15,6 +15,7 @@ import msgspec
 
 from teller.graph.ids import HEAD_BYTES
 from teller.ingest.formats import READERS
+from teller.ingest.guard import cleared
 from teller.ingest.source import Reader, Remark
 from teller.ingest.walk import Place, unreadable, walk
 
@@ -228,7 +229,7 @@ def _manifest(path: Path, name: str) -> Manifest | None:
     if path.name != MANIFEST:
         return None
     try:
-        manifest = msgspec.json.decode(path.read_bytes(), type=Manifest)
+        manifest = msgspec.convert(cleared(msgspec.json.decode(path.read_bytes())), Manifest)
     except (msgspec.DecodeError, msgspec.ValidationError):
         return None
     if not manifest.schema.startswith("teller.run/"):
@@ -247,7 +248,7 @@ def _near_miss(path: Path, name: str, head: bytes) -> list[Remark]:
                 name,
                 "",
                 "is an Nsight Systems report, not an export",
-                f"run: nsys export --type sqlite {path.name}",
+                f"run: nsys export --type sqlite {PurePath(name).name}",
             )
         ]
     if not head:

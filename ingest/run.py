@@ -15,6 +15,7 @@ from teller.graph.archive import Archive, RunEntry
 from teller.ingest import gather
 from teller.ingest.assembly import InputRow
 from teller.ingest.discover import Candidate, Found, discover, reader_named
+from teller.ingest.guard import guarded
 from teller.ingest.members import Fresh, FreshRecords
 from teller.ingest.parts import Part, RecordPart
 from teller.ingest.plan import compute
@@ -27,7 +28,7 @@ from teller.ingest.walk import unreadable
 from teller.ingest.who import Told, identify, record_hosts
 
 # Raised whenever what ingest derives from the same files changes, so that they are read again.
-INGEST_VERSION: Final = 2
+INGEST_VERSION: Final = 3
 
 
 class Progress(Protocol):
@@ -145,7 +146,7 @@ def read_and_shape(candidate: Candidate, staged: Path, number: int) -> FileResul
     except OSError as error:
         return FileResult(remarks=(unreadable(candidate.name, error),))
     try:
-        return _shaped(reading, candidate, staged, number)
+        return _shaped(guarded(reading), candidate, staged, number)
     except (ArithmeticError, LookupError, TypeError, ValueError) as error:
         # a defect of ours, met in this file alone: the others are still worth an answer
         what = f"holds what cannot be worked on: {type(error).__name__}: {error}"

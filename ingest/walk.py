@@ -9,10 +9,14 @@ import os
 import stat
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
+import pyarrow as pa
+
+from teller.ingest.guard import cleared
+from teller.ingest.logs.secrets import redact
 from teller.ingest.source import Remark
 
 REMEDIES: Final = {
@@ -56,7 +60,20 @@ def walk(
                 seen.add(whole)
                 places.append(place)
         remarks += said
-    return places, remarks
+    return _nameable(places), cleared(remarks)
+
+
+def _nameable(places: list[Place]) -> list[Place]:
+    """Give the places with names that hold no secret, and are still told apart."""
+    names = redact(pa.array([place.name for place in places], pa.string())).to_pylist()
+    taken = Counter(names)
+    told = []
+    for place, name in zip(places, names, strict=True):
+        if name != place.name and taken[name] > 1:
+            taken[name] -= 1
+            name = f"{name} ({taken[name]})"
+        told.append(replace(place, name=name))
+    return told
 
 
 def unreadable(name: str, error: OSError) -> Remark:

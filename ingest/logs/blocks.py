@@ -9,6 +9,7 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from teller.ingest.logs.keys import Keys
 from teller.ingest.readers.kineto_text import Text
 
 BLOCK_BYTES: Final = 1 << 24
@@ -42,6 +43,7 @@ class Lines:
     foreign: int = field(default=0, init=False)  # blocks that are not UTF-8
     damage: str = field(default="", init=False)  # what stopped decompression
     count: int = field(default=0, init=False)
+    keys: Keys = field(default_factory=Keys, init=False)
 
     def blocks(self) -> Iterator[Block]:
         """Give the lines; the last one may have no line end."""
@@ -70,12 +72,13 @@ class Lines:
             yield self._block(last)
 
     def _block(self, raw: bytes) -> Block:
-        text = self._decoded(raw[:-1] if raw.endswith(b"\n") else raw)
+        text = self._decoded(raw if raw.endswith(b"\n") else raw + b"\n")[:-1]
         lines = pc.split_pattern(pa.array([text]), "\n").flatten()
         first, self.count = self.count + 1, self.count + len(lines)
         return Block(first, self._cut(_redrawn(lines) if "\r" in text else lines))
 
     def _decoded(self, raw: bytes) -> str:
+        raw = self.keys.cut(raw)
         plain = COLOUR.sub(b"", raw) if b"\x1b" in raw else raw
         plain = plain.translate(TAMED)
         if b"\r" in plain:

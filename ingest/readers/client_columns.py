@@ -46,6 +46,10 @@ STATUS: Final = (
 )
 # fmt: on
 _WORDY: Final = re.compile(r"prompt|text|content|messages|generated|body|payload|output|response")
+_SECRET: Final = re.compile(
+    r"(?:^|_)(?:\w*key|token|\w*secret|passw\w*|credentials?|auth\w*|cookies?|headers?|ur[il]|"
+    r"signature|session)(?:_|$)"
+)
 _COUNTS: Final = ("prompt_tokens", "output_tokens")
 # in seconds, half of all requests never take so long: then the figures are ms
 _SECONDS_BELOW: Final = {"itl": 1.0, "ttft": 60.0, "latency": 600.0}
@@ -65,7 +69,7 @@ class Meaning:
     """The columns of one table by their meaning; what is settled on its first rows stays."""
 
     columns: Mapping[str, Column]
-    wordy: bool = False  # it has columns of prompts or answers
+    wordy: bool = False  # it has columns of prompts, answers or what lets one in
     clock: ClockKind = "none"
     unit: float | None = field(default=None)  # of durations whose columns tell none
 
@@ -169,7 +173,8 @@ def meaning(words: Sequence[str], places: Sequence[str]) -> Meaning:
                 break
     other = [n for (n, _), p in zip(plain, places, strict=True)
              if all(c.at != p for c in columns.values())]  # fmt: skip
-    return Meaning(columns, any(_WORDY.search(name) for name in other))
+    private = any(_WORDY.search(name) or _SECRET.search(name) for name in other)
+    return Meaning(columns, private)
 
 
 def options(meant: Meaning) -> dict[str, str]:
