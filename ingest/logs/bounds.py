@@ -18,12 +18,12 @@ from teller.ingest.records import Learned
 SECOND: Final = 1_000_000_000
 ALL: Final = 200_000  # samples of a file: up to here all are kept
 INTERVALS: Final = (  # up to so many samples kept, the interval
-    (400_000, SECOND),
-    (800_000, 10 * SECOND),
-    (1_200_000, 60 * SECOND),
-    (2_000_000, 600 * SECOND),
+    (300_000, SECOND),
+    (500_000, 10 * SECOND),
+    (700_000, 60 * SECOND),
+    (1_200_000, 600 * SECOND),
 )
-MOST: Final = {"joins": 2_000_000, "paths": 1_000_000, "members": 1_000_000, "requests": 1_000_000}
+MOST: Final = {"joins": 2_000_000, "paths": 1_000_000, "members": 1_000_000, "requests": 600_000}
 KINDS: Final = 64  # different texts of a name that tell kinds; more of them tell cases
 WORDS: Final = ("name", "text", "host", "process", "comm", "op", "label", "dtype", "state", "shape",
                 "group_name", "desc", "algo", "proto", "transport", "status")  # fmt: skip
@@ -71,7 +71,8 @@ def _keys(table: pa.Table, interval: int) -> Ints:
     untimed = pc.is_null(table["time_ns"])
     name = _codes(table["name"])
     # texts that tell kinds are figures of their own, as all are that have no time
-    text = np.where(_many(name, _codes(table["text"])) & ~_flags(untimed), 0, _codes(table["text"]))
+    text = _codes(table["text"])
+    text = np.where(_many(name, text) & ~_flags(untimed), 0, text)
     key = name
     time = pc.divide(pc.fill_null(table["time_ns"], -1), interval)
     for column in (table["process"], table["pid"], table["device_index"], time):
@@ -81,8 +82,10 @@ def _keys(table: pa.Table, interval: int) -> Ints:
 
 def _many(name: Ints, text: Ints) -> Flags:
     """Tell which rows are of a name with many different texts."""
-    pairs = np.unique(np.stack([name, text]), axis=1)
-    many: Flags = (np.bincount(pairs[0], minlength=int(name.max()) + 1) > KINDS)[name]
+    pair = _both(name, text)
+    name_of: Ints = np.empty(int(pair.max()) + 1, np.int64)
+    name_of[pair] = name
+    many: Flags = (np.bincount(name_of) > KINDS)[name]
     return many
 
 

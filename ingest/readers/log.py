@@ -28,6 +28,7 @@ from teller.ingest.records import LINES, SAMPLES, Learned, Records
 from teller.ingest.source import PLACE_BITS, WORDS, Facts, Reading, Remark
 
 FORMAT: Final = "log"
+RETURNS: Final = 8  # blocks
 LONGEST_MESSAGE: Final = 1 << 12  # of several lines; the beginning and the end are kept
 BEGINNING: Final = 2560
 MOST_LINES: Final = (1 << PLACE_BITS) // PIECES - 1
@@ -79,6 +80,8 @@ class _Log:
             if block.first + len(block.text) > MOST_LINES:
                 break
             kept.append(self._block(block))
+            if len(kept) % RETURNS == 0:  # what blocks leave between what is kept adds up
+                pa.system_memory_pool().release_unused()
         return pa.concat_tables(kept).combine_chunks() if kept else LINES.empty_table()
 
     def _block(self, block: Block) -> pa.Table:
