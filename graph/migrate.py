@@ -9,7 +9,7 @@ import binascii
 import getpass
 import re
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
@@ -97,10 +97,13 @@ def check(driver: Driver, address: Address) -> None:
         )
 
 
-def pending(driver: Driver, address: Address) -> tuple[Migration, ...]:
+def pending(
+    driver: Driver, address: Address, wanted: Sequence[Migration] | None = None
+) -> tuple[Migration, ...]:
     """Give what is to be applied, in order; a store with other or changed files is refused."""
+    wanted = known() if wanted is None else wanted
     rows = _applied(driver, address)
-    by_version = {int(m.version): m for m in known()}
+    by_version = {int(m.version): m for m in wanted}
     for row in rows:
         mine = by_version.get(int(row["version"]))
         if mine is None:
@@ -111,7 +114,7 @@ def pending(driver: Driver, address: Address) -> tuple[Migration, ...]:
                 "as it was, and put the change into a new file"
             )
     done = {int(row["version"]) for row in rows}
-    return tuple(m for m in known() if int(m.version) not in done)
+    return tuple(m for m in wanted if int(m.version) not in done)
 
 
 def _newer(address: Address, source: str) -> TellerError:
@@ -127,11 +130,13 @@ def _applied(driver: Driver, address: Address) -> list[dict[str, Any]]:
     return [dict(record) for record in found.records]
 
 
-def migrate(driver: Driver, address: Address) -> tuple[Migration, ...]:
-    """Apply what is pending, one client at a time, and give it."""
+def migrate(
+    driver: Driver, address: Address, wanted: Sequence[Migration] | None = None
+) -> tuple[Migration, ...]:
+    """Apply what is pending of the wanted, all by default, one client at a time; give it."""
     what = f"{address.uri} is being migrated"
     with neo4j_lock.held(driver, address.database, "migrate", what):
-        waiting = pending(driver, address)
+        waiting = pending(driver, address, wanted)
         if waiting:
             _do(driver, address, UNIQUE)
             _do(driver, address, _START, version=BASELINE)

@@ -151,7 +151,7 @@ class Neo4jStore:
             check_names(result.consume().gql_status_objects)
             return table(text, names, rows)
 
-        with self._ours():
+        with self._ours(), _sendable(given):
             return self._driver.execute_query(
                 Query(text.rstrip("; \t\r\n"), timeout=self.timeout_s),
                 given,
@@ -234,6 +234,16 @@ class Neo4jStore:
         return {row[0] for row in self._read(text, run=run_id)}
 
 
+@contextmanager
+def _sendable(given: Mapping[str, object]) -> Iterator[None]:
+    """Say which values may be those that the driver cannot send."""
+    try:
+        yield
+    except (TypeError, ValueError, OverflowError) as err:
+        said = ", ".join(f"${n}" for n in given)
+        raise BadUsage(f"the server cannot take a value of {said}: {err}") from err
+
+
 def note(run_id: int, state: str) -> neo4j_write.Write:
     """Give the write that notes a state with a run."""
     text = f"MERGE (l:{LOADED} {{run_id: $run}}) SET l.state = $state"
@@ -241,16 +251,22 @@ def note(run_id: int, state: str) -> neo4j_write.Write:
 
 
 def connect(address: Address) -> Driver:
-    """Give a driver for the server; nothing is asked yet."""
+    """Give a driver for the server, which lets the user in."""
     logging.getLogger("neo4j").setLevel(logging.CRITICAL)  # what it logs comes as errors too
     with our_errors(address, TIMEOUT_S):
-        return GraphDatabase.driver(
+        driver = GraphDatabase.driver(
             address.uri,
             auth=(address.user, address.password) if address.password else None,
             connection_timeout=CONNECT_S,
             max_transaction_retry_time=PATIENCE_S,
             notifications_disabled_classifications=list(UNHEARD),
         )
+        try:
+            driver.verify_connectivity()  # whatever comes later is tried for as long as a minute
+        except BaseException:
+            driver.close()
+            raise
+        return driver
 
 
 def _counting(one: GraphTable, run_id: int | None) -> str:

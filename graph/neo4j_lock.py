@@ -16,6 +16,7 @@ READY: Final = (
     f"CREATE CONSTRAINT __teller_lock_name IF NOT EXISTS FOR (l:{LABEL}) REQUIRE l.name IS UNIQUE"
 )
 WAIT_S: Final = 20.0  # for another client; a server that has just started takes seconds by itself
+_WAITED: Final = ("TransactionTimedOut", "LockClientStopped")  # the second while it waits for it
 # a merge of a unique name locks it also where the node is not there yet, and so does setting
 _TAKE: Final = f"MERGE (l:{LABEL} {{name: $name}}) SET l.holder = $holder"
 
@@ -37,7 +38,7 @@ def held(
             probe.run(_TAKE, given).consume()
             probe.rollback()
         except ClientError as err:
-            if "TransactionTimedOut" not in (err.code or ""):
+            if not any(word in (err.code or "") for word in _WAITED):
                 raise
             raise StoreBusy(f"{what} by another process; wait until it is done") from err
         kept = session.begin_transaction()

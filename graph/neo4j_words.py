@@ -24,15 +24,14 @@ from teller.errors import (
     TellerError,
     UnknownName,
 )
+from teller.graph import result_types
 from teller.graph.neo4j_address import DATABASE, PASSWORD, USER, Address
 from teller.graph.schema import NODES, RELATIONS
 from teller.graph.store import StoreUnreadable
 
 _LABELS: Final = {n.label: n for n in NODES}
 _TYPES: Final = {r.type: r for r in RELATIONS}
-_COLUMNS: Final = {c.name: c.type for kind in (*NODES, *RELATIONS) for c in kind.columns}
 _UNKNOWN: Final = re.compile(r"The (label|relationship type|property) `([^`]*)` does not exist")
-_COUNTED: Final = re.compile(r"(?:count|size|length)\s*\(", re.IGNORECASE)
 
 
 @contextmanager
@@ -42,8 +41,6 @@ def our_errors(address: Address, timeout_s: float) -> Iterator[None]:
         yield
     except (Neo4jError, DriverError) as err:
         raise translated(err, address, timeout_s) from err
-    except (TypeError, OverflowError) as err:  # the driver packs values before it sends them
-        raise BadUsage(f"a value cannot be sent to {address.uri}: {err}") from err
 
 
 def translated(err: Exception, address: Address, timeout_s: float) -> TellerError:
@@ -105,20 +102,17 @@ def check_names(said: Iterable[Any]) -> None:
             continue
         what, name = found.groups()
         if what == "property":
-            if name not in _COLUMNS:
-                raise UnknownName("property", name, _COLUMNS)
+            if name not in result_types.COLUMNS:
+                raise UnknownName("property", name, result_types.COLUMNS)
         elif name not in _LABELS and name not in _TYPES:
             raise UnknownName("label or relation", name, (*_LABELS, *_TYPES))
 
 
 def table(text: str, names: Sequence[str], rows: Sequence[Sequence[object]]) -> pa.Table:
     """Give rows as a table with the types that the embedded engine would give."""
-    told = _told(text)
+    told = result_types.of_columns(text)
     columns = list(zip(*rows, strict=True)) if rows else [()] * len(names)
-    arrays = [
-        _array(column, told.get(name) or _of_name(name))
-        for name, column in zip(names, columns, strict=True)
-    ]
+    arrays = [_array(column, told.get(name)) for name, column in zip(names, columns, strict=True)]
     return pa.Table.from_arrays(arrays, names=list(names))
 
 
@@ -168,19 +162,3 @@ def _plain(value: Any) -> object:
 def _properties(value: Any, columns: Iterable[Any]) -> dict[str, object]:
     found = {c.name: value.get(c.name) for c in columns}
     return found | {k: _plain(v) for k, v in value.items() if k not in found}
-
-
-def _told(text: str) -> dict[str, pa.DataType]:
-    """Give the types of result columns that are plain properties or counts, by their names."""
-    found = {}
-    for name, alias in re.findall(r"\b\w+\.(\w+)\s+AS\s+(\w+)", text, re.IGNORECASE):
-        if name in _COLUMNS:
-            found[alias] = _COLUMNS[name]
-    return found
-
-
-def _of_name(name: str) -> pa.DataType | None:
-    """Give the type that a column's name tells: of a property, alone or behind its variable."""
-    if _COUNTED.match(name):
-        return pa.int64()
-    return _COLUMNS.get(name.rpartition(".")[2])

@@ -83,10 +83,22 @@ def batches(part: Part, shared: frozenset[str]) -> Iterator[Batch]:
 
 
 def writing(batch: Batch) -> Write:
-    """Give what writes the batch whole or not at all."""
-    if batch.known:
-        return lambda tx: merge(tx, batch.table, batch.rows, skip_lost=False)
-    return lambda tx: _create(tx, batch)
+    """Give what writes the batch whole or not at all.
+
+    When it is done again the rows may be there: a server that goes away cannot say any more that
+    it has kept them.
+    """
+    tried = False
+
+    def write(tx: Tx) -> None:
+        nonlocal tried
+        if batch.known or tried:
+            merge(tx, batch.table, batch.rows, skip_lost=False)
+        else:
+            tried = True
+            _create(tx, batch)
+
+    return write
 
 
 def _create(tx: Tx, batch: Batch) -> None:

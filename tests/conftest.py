@@ -6,7 +6,7 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -54,8 +54,7 @@ def neo4j_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Address]:
                 pytest.fail(f"{given} is not empty, and tests empty it; name another server")
     yield at
     if not given and "PYTEST_XDIST_WORKER" not in os.environ:
-        subprocess.run([sys.executable, LAUNCHER, "stop", place / "neo4j"], check=True,
-                       stdout=subprocess.DEVNULL)  # fmt: skip
+        _stop(place / "neo4j")
 
 
 @pytest.fixture
@@ -67,6 +66,29 @@ def neo4j_store(
         yield store
         with connect(neo4j_server) as driver, driver.session(database=neo4j_server.database) as s:
             s.run(WIPE).consume()
+
+
+@pytest.fixture
+def own_neo4j(tmp_path: Path) -> Iterator[tuple[Address, Callable[[], None]]]:
+    """Give a server of the test's own, and what stops it and starts it again."""
+    if not shutil.which("java"):
+        _none("Java is needed to start and stop a server")
+    home, options = tmp_path / "own-neo4j", ("--while", str(os.getpid()))
+    at = _started(home, *options)
+    with connect(at) as driver:
+        migrate.migrate(driver, at)
+
+    def start_again() -> None:
+        _stop(home)
+        _started(home, *options)
+
+    yield at, start_again
+    _stop(home)
+
+
+def _stop(home: Path) -> None:
+    command = [sys.executable, str(LAUNCHER), "stop", str(home)]
+    subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
 
 
 def _common(factory: pytest.TempPathFactory) -> Path:
@@ -85,10 +107,10 @@ def _turn(place: Path) -> Iterator[None]:
 def _own(place: Path) -> Address:
     """Start a server, or find the one that another worker started; it ends with the test run."""
     run = os.getppid() if "PYTEST_XDIST_WORKER" in os.environ else os.getpid()
-    return started(place / "neo4j", "--while", str(run))
+    return _started(place / "neo4j", "--while", str(run))
 
 
-def started(home: Path, *options: str) -> Address:
+def _started(home: Path, *options: str) -> Address:
     """Start the server of a home, or find it running."""
     command = [sys.executable, str(LAUNCHER), "start", str(home), "--json", *SMALL, *options]
     done = subprocess.run(command, capture_output=True, text=True)
@@ -100,7 +122,7 @@ def started(home: Path, *options: str) -> Address:
 
 def _docker() -> Address:
     try:
-        from testcontainers.neo4j import (  # type: ignore[import-not-found] # only for machines without Java
+        from testcontainers.neo4j import (
             Neo4jContainer,
         )
     except ImportError:

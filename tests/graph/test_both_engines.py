@@ -1,0 +1,159 @@
+"""Both engines give the same answers: to every named query, and to whatever the rules ask."""
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from teller import pipeline
+from teller.graph import queries
+from teller.graph.embedded import EmbeddedStore
+from teller.graph.keep import rest
+from teller.graph.neo4j import Neo4jStore
+from teller.graph.project import project
+from teller.graph.shared import SharedWorkspace
+from teller.graph.store import Store
+from teller.models import check
+from teller.models.diagnose import judge
+from teller.models.rule import rules
+
+DEMO = Path(pipeline.__file__).with_name("demo") / "run"
+TOLERANCE = 1e-9
+
+pytestmark = [pytest.mark.neo4j, pytest.mark.slow]
+
+# parameter: where its values come from in the run
+SOME: Mapping[str, str] = {
+    "step": "MATCH (n:Step) WHERE n.run_id = $run RETURN n.id AS id, n.dur_ns AS most",
+    "span": "MATCH (n:Span) WHERE n.run_id = $run AND n.layer = 'runtime' "
+            "RETURN n.id AS id, n.dur_ns AS most",
+    "collective": "MATCH (n:Collective) WHERE n.run_id = $run "
+                  "RETURN n.id AS id, coalesce(n.skew_ns, 0) AS most",
+    "iteration": "MATCH (n:Iteration) WHERE n.run_id = $run RETURN n.id AS id, n.dur_ns AS most",
+    "finding": "MATCH (n:Finding) WHERE n.run_id = $run RETURN n.id AS id, n.id AS most",
+    "line": "MATCH (n:LogLine)-[:DURING]->(:Step) WHERE n.run_id = $run "
+            "RETURN DISTINCT n.id AS id, n.id AS most",
+}  # fmt: skip
+MOST = " ORDER BY most DESC, id LIMIT 3"
+FIXED: Mapping[str, object] = {
+    "limit": 20, "ttft_ns": 1, "itl_ns": 1, "e2e_ns": 1,
+}  # fmt: skip
+
+
+class Both(EmbeddedStore):
+    """The embedded engine, which compares each of its answers with the other engine's."""
+
+    other: Neo4jStore
+    asked: set[str]
+    differ: list[str]
+
+    def query(self, text: str, params: Mapping[str, object] | None = None) -> pa.Table:
+        mine = super().query(text, params)
+        self.asked.add(text)
+        try:
+            self.differ += compared(mine, self.other.query(text, params), text)
+        except Exception as err:  # all that goes wrong is told together
+            self.differ.append(f"{text}: {err!r}")
+        return mine
+
+
+def compared(mine: pa.Table, other: pa.Table, text: str) -> Iterator[str]:
+    if mine.column_names != other.column_names:
+        yield f"{text}: columns {mine.column_names} and {other.column_names}"
+        return
+    if mine.num_rows != other.num_rows:
+        yield f"{text}: {mine.num_rows} and {other.num_rows} rows"
+        return
+    kinds = [
+        f"{f.name} is {f.type} and {o.type}"
+        for f, o in zip(mine.schema, other.schema, strict=True)
+        if f.type != o.type and not pa.types.is_null(o.type)
+    ]
+    if kinds:
+        yield f"{text}: {'; '.join(kinds)}"
+    if "LIMIT" in text and "ORDER BY" not in text:
+        return  # any rows will do: it is asked whether there are some
+    pairs = zip(ordered(mine), ordered(other), strict=True)
+    different = [(a, b) for a, b in pairs if not same(a, b)]
+    if different:
+        yield f"{text}: {len(different)} rows, as {different[0]}"
+
+
+def ordered(table: pa.Table) -> list[list[Any]]:
+    rows = [[_listed(value) for value in row.values()] for row in table.to_pylist()]
+    return sorted(rows, key=lambda row: [_rank(value) for value in row])
+
+
+def _listed(value: object) -> object:
+    return sorted(value, key=_rank) if isinstance(value, list) else value
+
+
+def _rank(value: object) -> tuple[bool, str]:
+    return value is None, f"{value:.6g}" if isinstance(value, float) else repr(value)
+
+
+def same(a: object, b: object) -> bool:
+    if isinstance(a, list) and isinstance(b, list):
+        return len(a) == len(b) and all(map(same, a, b))
+    if isinstance(a, float) and isinstance(b, float):
+        return math.isclose(a, b, rel_tol=TOLERANCE, abs_tol=TOLERANCE) or a != a != b != b
+    return a == b
+
+
+def both(paths: Sequence[Path], folder: Path, neo4j: Neo4jStore) -> tuple[Both, list[int]]:
+    workspace = SharedWorkspace(folder, neo4j.address, project=project, rest=rest)
+    said = pipeline.diagnose(paths, workspace, pipeline.Options(), pipeline.Silent())
+    runs = [run.id for run in said.runs]
+    store = Both(folder / "graph.lbdb", pool_bytes=512 << 20)
+    for run in runs:
+        entry = workspace.archive.entry(run)
+        scratch = folder / str(run)
+        scratch.mkdir()
+        store.load(run, project(workspace.archive.folder_of(run), scratch))
+        store.append(run, rest(workspace.archive, entry), skip_lost=True)
+    store.other, store.asked, store.differ = neo4j, set(), []
+    return store, runs
+
+
+def ask_all_named(store: Store, run: int) -> None:
+    values: dict[str, list[object]] = {name: [value] for name, value in FIXED.items()}
+    values["run"] = [run]
+    for name, text in SOME.items():
+        values[name] = store.query(text + MOST, {"run": run})["id"].to_pylist() or [1]
+    requests = queries.run(store, "requests", run=run).to_pylist()[:3]
+    for name in queries.names():
+        query = queries.get(name)
+        if "request" in query.parameters:
+            key = "name" if "run" in query.parameters else "id"
+            values["request"] = [row[key] for row in requests] or [1 if key == "id" else "1"]
+        for turn in range(max((len(values[p]) for p in query.parameters), default=1)):
+            given = {p: values[p][turn % len(values[p])] for p in query.parameters}
+            queries.run(store, name, **given)
+
+
+def test_the_demo_run_is_the_same_on_both_engines(tmp_path: Path, neo4j_store: Neo4jStore) -> None:
+    store, [run] = both([DEMO], tmp_path, neo4j_store)
+    with store:
+        assert store.counts() == neo4j_store.counts()
+        ask_all_named(store, run)
+        known = rules()
+        for rule in known.values():  # each query once at least, with values of the right types
+            check.flaws(rule, store, known)
+        judge(store, run, baseline=run)
+        assert len(store.asked) > len(queries.names()) + len(known)
+        assert store.differ == []
+
+
+def test_a_real_trace_is_the_same_on_both_engines(
+    shared: Path, tmp_path: Path, neo4j_store: Neo4jStore
+) -> None:
+    real = shared / "traces" / "nsys_sqlite" / "nsysai_h100_2gpu_1s.sqlite"
+    store, [run] = both([real], tmp_path, neo4j_store)
+    with store:
+        assert store.counts() == neo4j_store.counts()
+        ask_all_named(store, run)
+        judge(store, run, baseline=run)
+        assert store.differ == []
