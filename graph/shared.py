@@ -14,6 +14,7 @@ from teller.graph import parts, queries
 from teller.graph.archive import RunEntry
 from teller.graph.neo4j import TIMEOUT_S, Neo4jStore
 from teller.graph.neo4j_address import Address
+from teller.graph.neo4j_import import Import
 from teller.graph.parts import Part
 from teller.graph.schema import FINDING, SAMPLE, Node
 from teller.graph.store import Store
@@ -27,6 +28,23 @@ _SAID: Final = (
         "MATCH (n:Sample) WHERE n.run_id = $run AND n.name STARTS WITH 'slo.' RETURN n.id AS id",
     ),
 )
+
+
+def import_into(home: Path, workspace: Workspace, project: Project, runs: Collection[int]) -> int:
+    """Make the database of a stopped server's home from runs of a workspace; give the rows.
+
+    What was found in the runs is copied by a push to the server, once it is started and migrated.
+    """
+    with TemporaryDirectory(prefix="teller-import-") as scratch:
+        made = Import(Path(scratch))
+        for run_id in runs:
+            entry = workspace.archive.entry(run_id)
+            folder = Path(scratch) / str(run_id)
+            folder.mkdir()
+            files = project(workspace.archive.folder_of(run_id), folder)
+            made.add(run_id, files, f"{entry.generation}+")
+        made.run(home)
+        return sum(made.rows.values())
 
 
 class SharedWorkspace(Workspace):

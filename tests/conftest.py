@@ -69,26 +69,33 @@ def neo4j_store(
 
 
 @pytest.fixture
-def own_neo4j(tmp_path: Path) -> Iterator[tuple[Address, Callable[[], None]]]:
-    """Give a server of the test's own, and what stops it and starts it again."""
+def neo4j_home(tmp_path: Path) -> Iterator[tuple[Path, Callable[[], Address]]]:
+    """Give the home of a new server, and what starts it, or stops it and starts it again."""
     if not shutil.which("java"):
         _none("Java is needed to start and stop a server")
-    home, options = tmp_path / "own-neo4j", ("--while", str(os.getpid()))
-    at = _started(home, *options)
-    with connect(at) as driver:
-        migrate.migrate(driver, at)
+    home = tmp_path / "neo4j-home"
+    _launcher("home", str(home))
 
-    def start_again() -> None:
+    def start() -> Address:
         _stop(home)
-        _started(home, *options)
+        at = _started(home, "--while", str(os.getpid()))
+        with connect(at) as driver:
+            migrate.migrate(driver, at)
+        return at
 
-    yield at, start_again
+    yield home, start
     _stop(home)
 
 
 def _stop(home: Path) -> None:
-    command = [sys.executable, str(LAUNCHER), "stop", str(home)]
-    subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+    _launcher("stop", str(home))
+
+
+def _launcher(*words: str) -> str:
+    done = subprocess.run([sys.executable, str(LAUNCHER), *words], capture_output=True, text=True)
+    if done.returncode:
+        _none(done.stderr.strip())
+    return done.stdout
 
 
 def _common(factory: pytest.TempPathFactory) -> Path:
@@ -112,11 +119,7 @@ def _own(place: Path) -> Address:
 
 def _started(home: Path, *options: str) -> Address:
     """Start the server of a home, or find it running."""
-    command = [sys.executable, str(LAUNCHER), "start", str(home), "--json", *SMALL, *options]
-    done = subprocess.run(command, capture_output=True, text=True)
-    if done.returncode:
-        _none(done.stderr.strip())
-    told = json.loads(done.stdout)
+    told = json.loads(_launcher("start", str(home), "--json", *SMALL, *options))
     return Address(told["uri"], told["user"], Path(told["password_file"]).read_text())
 
 

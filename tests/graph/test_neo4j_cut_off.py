@@ -134,15 +134,16 @@ def test_ten_kills_and_a_last_push_end_in_the_graph_of_one_push(
 
 
 def test_a_server_that_is_started_again_during_a_load_ends_in_the_same_graph(
-    workspace: Path, own_neo4j: tuple[Address, Callable[[], None]]
+    workspace: Path, neo4j_home: tuple[Path, Callable[[], Address]]
 ) -> None:
-    at, start_again = own_neo4j
+    start = neo4j_home[1]
+    at = start()
     with Neo4jStore(at) as store:
         wanted = undisturbed(workspace, store)
     process = pushing(workspace, at)
     with connect(at) as driver:
         wait_for(SPANS // 2, driver, process)
-    start_again()
+    assert start() == at
     said = process.communicate()[1]
     assert process.returncode == 0 or "do the same again" in said
     last = pushing(workspace, at)

@@ -2,6 +2,7 @@
 
     server.py start HOME         bring and start it on loopback, and say how to reach it
     server.py stop HOME
+    server.py home HOME          only bring it and lay out the home, to import into
     server.py admin HOME ARG…    neo4j-admin on the home of a stopped server
 
 Needs Java 17 or later, and Maven once a machine. The data stay in HOME when the server stops.
@@ -59,6 +60,8 @@ def main() -> int:
             sys.stdout.write(json.dumps(started) + "\n" if given.json else _told(home, started))
         elif given.verb == "stop":
             sys.stdout.write("stopped\n" if stop(home) else "it was not running\n")
+        elif given.verb == "home":
+            lay_out(home)
         elif given.verb == "watch":
             watch(home, given.server, given.alive)
         else:
@@ -291,7 +294,7 @@ def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("verb", choices=("start", "stop", "admin", "watch"))
+    parser.add_argument("verb", choices=("start", "stop", "home", "admin", "watch"))
     parser.add_argument("home")
     parser.add_argument("--bolt", type=int, default=0, metavar="PORT", help="else a free one")
     parser.add_argument("--http", type=int, default=0, metavar="PORT", help="else no browser")

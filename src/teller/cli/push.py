@@ -1,5 +1,6 @@
 """`teller push`: copies runs of the workspace to a graph server."""
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -21,15 +22,32 @@ def push(
     ],
     workspace: options.WorkspaceDir = None,
     store: options.StoreUri = "embedded",
+    offline: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="HOME",
+            exists=True,
+            file_okay=False,
+            show_default=False,
+            help="Instead of --store: make the database in the home of a stopped, new server.",
+        ),
+    ] = None,
     quiet: options.Quiet = False,
 ) -> int:
     """Copy runs from the workspace to a server, and see that all rows arrived.
 
     What is there already stays, but for what was found in it since. Cut off, do it again.
     """
-    place = options.shared_at(workspace, store)
     kept = options.workspace_at(workspace, "embedded")
     wanted = [options.run_named(kept, name) for name in runs]
+    if offline is not None:
+        from teller.graph.project import project
+        from teller.graph.shared import import_into
+
+        count = import_into(offline.resolve(), kept, project, [e.run_id for e in wanted])
+        out.note(f"{count:,} rows in {offline}; start the server and migrate it", quiet=quiet)
+        return 0
+    place = options.shared_at(workspace, store)
     with place.writer() as writer:
         for entry in wanted:
             [counts] = writer.push([entry.run_id]).values()
