@@ -128,7 +128,9 @@ def test_a_pause_of_one_process_is_told_from_idleness(
     story.write(source, tmp_path / "run")
     never = ("slow_path", "slow_rank", "gpu_throttle", "collective_missing_rank")
     if story.benign:
-        right(tmp_path / "run", "")
+        said = right(tmp_path / "run", "")
+        told = {f["class"] for f in said["findings"]}
+        assert ("no_effect" in told) == (story.benign == "common")
         return
     if not story.captured:  # a log alone does not tell who stands still
         said = right(tmp_path / "run", "host_pause", {"ranks": []}, never=never)
