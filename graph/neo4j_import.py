@@ -24,12 +24,12 @@ from teller.graph.parts import Part
 from teller.graph.schema import Node
 from teller.graph.tables import GraphTable
 
-TOOL: Final = "org.neo4j.server.startup.Neo4jAdminCommand"
+TOOL: Final = "org.neo4j.cli.AdminTool"  # what neo4j-admin starts, after two more starts of Java
 TYPES: Final = {
     pa.int64(): "long", pa.string(): "string", pa.float64(): "double", pa.bool_(): "boolean",
 }  # fmt: skip
 ENDS: Final = {"src": ":START_ID({0})", "dst": ":END_ID({1})"}
-LOADED: Final = "run_id:long,state:string\n"
+FEW: Final = 10_000_000  # rows; below, compiling the tool well costs more than it saves
 BATCH: Final = 100_000  # rows in memory
 
 Files = Mapping[str, Sequence[Path]]
@@ -42,7 +42,7 @@ class Import:
 
     folder: Path
     rows: dict[str, int] = field(default_factory=dict)  # by table
-    _options: dict[str, str] = field(default_factory=dict)
+    _options: list[str] = field(default_factory=list)
     _seen: dict[str, Ints] = field(default_factory=dict)  # ids that are no run's own, by label
 
     def add(self, run_id: int, files: Files, state: str) -> None:
@@ -50,13 +50,9 @@ class Import:
         for part in parts.look(run_id, files):
             if part.rows:
                 self._write(run_id, part)
-        marker = "__TellerLoaded"
-        path = self.folder / f"{marker}.csv"
-        if not path.exists():
-            path.write_text(LOADED)
-        with path.open("a") as file:
-            file.write(f'{run_id},"{state}"\n')
-        self._options[marker] = f"--nodes={marker}={path}"
+        path = self.folder / f"{run_id}.csv"
+        path.write_text(f'run_id:long,state:string\n{run_id},"{state}"\n')
+        self._options.append(f"--nodes=__TellerLoaded={path}")
 
     def run(self, home: Path) -> None:
         """Make the database of a server's home from the files; it must not have one yet."""
@@ -67,10 +63,12 @@ class Import:
         java = shutil.which("java")
         if java is None:
             raise BadUsage("Java 17 or later is needed for the import tool")
+        quick = ["-XX:TieredStopAtLevel=1"] if sum(self.rows.values()) < FEW else []
         command = [
-            java, "-Xmx1g", "-cp", f"{home}/lib/*", f"-Dbasedir={home}", TOOL,
+            java, "-Xmx1g", *quick, "--add-opens=java.base/java.nio=ALL-UNNAMED",
+            "-cp", f"{home}/lib/*", f"-Dbasedir={home}", TOOL,
             "database", "import", "full", DEFAULT_DATABASE, "--multiline-fields=true",
-            f"--report-file={self.folder / 'report'}", *self._options.values(),
+            f"--report-file={self.folder / 'report'}", *self._options,
         ]  # fmt: skip
         env = {"NEO4J_HOME": str(home), "NEO4J_CONF": str(home / "conf"), "PATH": "/usr/bin:/bin"}
         done = subprocess.run(command, capture_output=True, text=True, env=env)
@@ -80,17 +78,16 @@ class Import:
 
     def _write(self, run_id: int, part: Part) -> None:
         table = part.table
-        path = self.folder / f"{table.name}.csv"
-        if table.name not in self._options:
-            types = [_typed(table, f) for f in table.kind.arrow]
-            path.write_text(",".join(types) + "\n")
-            what = "nodes" if isinstance(table.kind, Node) else "relationships"
-            self._options[table.name] = f"--{what}={table.name.partition('.')[0]}={path}"
+        path = self.folder / f"{run_id}.{table.name}.csv"
+        said = [f for f in table.kind.arrow if not _is_empty(part, f.name)]
+        path.write_text(",".join(_typed(table, f) for f in said) + "\n")
+        what = "nodes" if isinstance(table.kind, Node) else "relationships"
+        self._options.append(f"--{what}={table.name.partition('.')[0]}={path}")
         options = pcsv.WriteOptions(include_header=False, quoting_style="needed")
         with path.open("ab") as file:
             for batch in _batches(part):
                 fresh = self._fresh(table, batch)
-                pcsv.write_csv(fresh, file, options)
+                pcsv.write_csv(fresh.select([f.name for f in said]), file, options)
                 self.rows[table.name] = self.rows.get(table.name, 0) + fresh.num_rows
 
     def _fresh(self, table: GraphTable, batch: pa.Table) -> pa.Table:
@@ -111,6 +108,19 @@ def _batches(part: Part) -> Iterator[pa.Table]:
     for path in part.paths:
         for rows in pq.ParquetFile(path).iter_batches(BATCH):
             yield pa.Table.from_batches([rows]).cast(part.table.kind.arrow)
+
+
+def _is_empty(part: Part, name: str) -> bool:
+    """Tell whether a column is known to hold nulls alone: the tool reads each field of it."""
+    for path in part.paths:
+        held = pq.ParquetFile(path).metadata
+        at = held.schema.names.index(name)
+        for group in range(held.num_row_groups):
+            column = held.row_group(group).column(at)
+            known = column.statistics
+            if known is None or not known.has_null_count or known.null_count < column.num_values:
+                return False
+    return True
 
 
 def _typed(table: GraphTable, column: pa.Field) -> str:

@@ -38,6 +38,8 @@ def push(
 
     What is there already stays, but for what was found in it since. Cut off, do it again.
     """
+    # what was said wrongly comes first, whatever the workspace holds
+    place = options.shared_at(workspace, store) if offline is None else None
     kept = options.workspace_at(workspace, "embedded")
     wanted = [options.run_named(kept, name) for name in runs]
     if offline is not None:
@@ -47,7 +49,7 @@ def push(
         count = import_into(offline.resolve(), kept, project, [e.run_id for e in wanted])
         out.note(f"{count:,} rows in {offline}; start the server and migrate it", quiet=quiet)
         return 0
-    place = options.shared_at(workspace, store)
+    assert place is not None
     with place.writer() as writer:
         for entry in wanted:
             [counts] = writer.push([entry.run_id]).values()
