@@ -29,7 +29,7 @@ TYPES: Final = {
     pa.int64(): "long", pa.string(): "string", pa.float64(): "double", pa.bool_(): "boolean",
 }  # fmt: skip
 ENDS: Final = {"src": ":START_ID({0})", "dst": ":END_ID({1})"}
-FEW: Final = 10_000_000  # rows; below, compiling the tool well costs more than it saves
+FEW: Final = 2_000_000  # rows; below, compiling the tool well costs more than it saves
 BATCH: Final = 100_000  # rows in memory
 
 Files = Mapping[str, Sequence[Path]]
@@ -42,6 +42,7 @@ class Import:
 
     folder: Path
     rows: dict[str, int] = field(default_factory=dict)  # by table
+    _has_lines: bool = False  # a text has several: the tool must read more slowly then
     _options: list[str] = field(default_factory=list)
     _seen: dict[str, Ints] = field(default_factory=dict)  # ids that are no run's own, by label
 
@@ -67,7 +68,8 @@ class Import:
         command = [
             java, "-Xmx1g", *quick, "--add-opens=java.base/java.nio=ALL-UNNAMED",
             "-cp", f"{home}/lib/*", f"-Dbasedir={home}", TOOL,
-            "database", "import", "full", DEFAULT_DATABASE, "--multiline-fields=true",
+            "database", "import", "full", DEFAULT_DATABASE,
+            f"--multiline-fields={str(self._has_lines).lower()}",
             f"--report-file={self.folder / 'report'}", *self._options,
         ]  # fmt: skip
         env = {"NEO4J_HOME": str(home), "NEO4J_CONF": str(home / "conf"), "PATH": "/usr/bin:/bin"}
@@ -87,6 +89,7 @@ class Import:
         with path.open("ab") as file:
             for batch in _batches(part):
                 fresh = self._fresh(table, batch)
+                self._has_lines |= _has_lines(fresh)
                 pcsv.write_csv(fresh.select([f.name for f in said]), file, options)
                 self.rows[table.name] = self.rows.get(table.name, 0) + fresh.num_rows
 
@@ -108,6 +111,11 @@ def _batches(part: Part) -> Iterator[pa.Table]:
     for path in part.paths:
         for rows in pq.ParquetFile(path).iter_batches(BATCH):
             yield pa.Table.from_batches([rows]).cast(part.table.kind.arrow)
+
+
+def _has_lines(rows: pa.Table) -> bool:
+    texts = (c for c in rows.columns if c.type == pa.string())
+    return any(pc.any(pc.match_substring_regex(c, r"[\r\n]")).as_py() for c in texts)
 
 
 def _is_empty(part: Part, name: str) -> bool:

@@ -133,11 +133,11 @@ def lay_out(home: Path) -> None:
     kept = home / "conf" / "password"
     if kept.exists():
         return
-    password = os.environ.get(PASSWORD) or secrets.token_urlsafe(12)
+    password = os.environ.get(PASSWORD) or secrets.token_hex(12)
     # by standard input it would be asked for; the machine's other users may see an argument
     # for a second, and the server listens on loopback alone
     done = subprocess.run(
-        [*_java(home, "256m"), ADMIN, "dbms", "set-initial-password", password],
+        [*_java(home, "256m"), ADMIN, "dbms", "set-initial-password", "--", password],
         capture_output=True, text=True, env=_env(home),
     )  # fmt: skip
     if done.returncode:
