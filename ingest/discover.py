@@ -225,6 +225,17 @@ def begins_with(path: Path, size: int, digest: str) -> bool:
     return not left and state.hexdigest() == digest
 
 
+def is_seen(candidate: Candidate) -> bool:
+    """Tell whether the file that was found is what this machine sees under its path."""
+    path = candidate.path
+    try:
+        if path.is_dir():
+            return candidate.head == _hash(b"")
+        return path.stat().st_size >= candidate.size and _hash(head_of(path)) == candidate.head
+    except OSError:
+        return False
+
+
 def _manifest(path: Path, name: str) -> Manifest | None:
     if path.name != MANIFEST:
         return None

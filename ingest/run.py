@@ -5,26 +5,21 @@ archive. One writer, the caller, makes runs of them and commits each as a whole.
 """
 
 import shutil
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass
 from hashlib import blake2b
 from pathlib import Path
 from typing import Final, Protocol
 
 from teller.graph.archive import Archive, RunEntry
-from teller.ingest import gather
+from teller.ingest import gather, plan
 from teller.ingest.assembly import InputRow
-from teller.ingest.discover import Candidate, Found, discover, reader_named
-from teller.ingest.guard import guarded
+from teller.ingest.discover import Candidate, Found, discover
 from teller.ingest.members import Fresh, FreshRecords
 from teller.ingest.parts import Part, RecordPart
-from teller.ingest.plan import compute
-from teller.ingest.plausible import plausible
 from teller.ingest.readers import note
-from teller.ingest.records import Records
-from teller.ingest.shape import Shaped, shape
-from teller.ingest.source import Reading, Remark
-from teller.ingest.walk import unreadable
+from teller.ingest.source import Remark
+from teller.ingest.task import FileResult, Task
 from teller.ingest.who import Told, identify, record_hosts
 
 # Raised whenever what ingest derives from the same files changes, so that they are read again.
@@ -58,15 +53,6 @@ class Silent:
 
 
 @dataclass(frozen=True, slots=True)
-class FileResult:
-    """What a task leaves of one file."""
-
-    shaped: tuple[Shaped, ...] = ()
-    remarks: tuple[Remark, ...] = ()
-    records: tuple[Records, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
 class Ingested:
     """What came of an ingest: runs that are in the archive, and all inputs and remarks."""
 
@@ -86,6 +72,7 @@ def ingest(
     scheduler: str = "threads",
 ) -> Ingested:
     """Bring the paths into the archive; what is there already stays as it is."""
+    plan.check(scheduler)
     found = discover(paths)
     digest = _digest(found, told, deployment)
     known = tuple(e for e in archive.runs() if e.inputs_digest == digest)
@@ -94,13 +81,14 @@ def ingest(
         return Ingested(known, (), found.remarks, found.others)
     staged = archive.stage()
     try:
-        results = _read_all(found.candidates, staged, progress, scheduler)
-        sources, remarks = _collect(found, results, told)
-        records = _records(found, results, told)
+        read = _read_all(found.candidates, staged, progress, scheduler)
+        sources, remarks = _collect(found, read.results, told)
+        records = _records(found, read.results, told)
         done = gather.commit(
             sources, records, found, [*found.remarks, *remarks], archive, deployment, digest
         )
-        return Ingested(done.runs, done.inputs, done.remarks, found.others)
+        said = (*done.remarks, *read.remarks)  # the latter are of today and not of the run
+        return Ingested(done.runs, done.inputs, said, found.others)
     finally:
         shutil.rmtree(staged, ignore_errors=True)
 
@@ -117,60 +105,12 @@ def _digest(found: Found, told: Told, deployment: str) -> str:
 
 def _read_all(
     candidates: Sequence[Candidate], staged: Path, progress: Progress, scheduler: str
-) -> list[FileResult]:
+) -> plan.Done:
     progress.start("reading", len(candidates))
-    tasks: list[Callable[[], FileResult]] = [
-        _Task(c, staged, number) for number, c in enumerate(candidates)
-    ]
-    results = compute(tasks, scheduler, progress.step)
+    tasks = [Task.of(c, number) for number, c in enumerate(candidates)]
+    done = plan.compute(tasks, staged, scheduler, progress.step)
     progress.done()
-    return results
-
-
-@dataclass(frozen=True, slots=True)
-class _Task:
-    """Read and shape one file; can be sent to another process."""
-
-    candidate: "Candidate"
-    staged: Path
-    number: int
-
-    def __call__(self) -> FileResult:
-        return read_and_shape(self.candidate, self.staged, self.number)
-
-
-def read_and_shape(candidate: Candidate, staged: Path, number: int) -> FileResult:
-    """Read one file and give structure to each process in it."""
-    try:
-        reading = reader_named(candidate.format).read(candidate.path)
-    except OSError as error:
-        return FileResult(remarks=(unreadable(candidate.name, error),))
-    try:
-        return _shaped(guarded(reading), candidate, staged, number)
-    except (ArithmeticError, LookupError, TypeError, ValueError) as error:
-        # a defect of ours, met in this file alone: the others are still worth an answer
-        what = f"holds what cannot be worked on: {type(error).__name__}: {error}"
-        remedy = "the other files are used; please report this line"
-        return FileResult(remarks=(Remark(candidate.name, "", what, remedy),))
-
-
-def _shaped(reading: Reading, candidate: Candidate, staged: Path, number: int) -> FileResult:
-    shaped, said = [], list(reading.remarks)
-    for part, source in enumerate(reading.sources):
-        facts, doubted = plausible(replace(source.facts, path=candidate.name))
-        said += doubted
-        shaped.append(shape(replace(source, facts=facts), staged / f"{number:05d}-{part}.parquet"))
-    remarks = tuple(replace(r, path=candidate.name) for r in said)
-    records = tuple(
-        replace(r, facts=replace(r.facts, path=candidate.name)) for r in reading.records
-    )
-    if not shaped and not records and not remarks:
-        remarks = (
-            Remark(
-                candidate.name, "", "holds nothing that can be used", "check how it was recorded"
-            ),
-        )
-    return FileResult(tuple(shaped), remarks, records)
+    return done
 
 
 def _collect(

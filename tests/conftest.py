@@ -3,6 +3,7 @@
 import fcntl
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -31,6 +32,43 @@ def shared() -> Path:
     if not (folder / "traces").is_dir():
         pytest.skip(f"no reference traces in {folder}; TELLER_SHARED names another folder")
     return folder
+
+
+@pytest.fixture
+def cluster(tmp_path: Path) -> Iterator[Callable[..., str]]:
+    """Give what starts a scheduler with workers, one for each text of Python that it runs first."""
+    started: list[subprocess.Popen[str]] = []
+
+    def start(*hooks: str) -> str:
+        words = ["scheduler", "--host", "127.0.0.1", "--port", "0", "--no-dashboard", "--no-show"]
+        started.append(_dask(words, tmp_path))
+        assert started[0].stderr
+        said = (re.search(r"Scheduler at:\s+(tcp://\S+)", line) for line in started[0].stderr)
+        at = next(found[1] for found in said if found)
+        for number, hook in enumerate(hooks):
+            file = tmp_path / f"hook{number}.py"
+            file.write_text(hook)
+            words = ["worker", at, "--host", "127.0.0.1", "--no-dashboard", "--no-nanny",
+                     "--nthreads", "1", "--preload", str(file), "--local-directory", str(tmp_path),
+                     "--name", str(number)]  # fmt: skip
+            started.append(_dask(words, tmp_path, errors=subprocess.DEVNULL))
+        import distributed
+
+        with distributed.Client(at, set_as_default=False) as client:
+            client.wait_for_workers(len(hooks), timeout=60)
+        return at
+
+    yield start
+    for one in started:
+        one.kill()
+        one.communicate()
+
+
+def _dask(words: list[str], folder: Path, errors: int = subprocess.PIPE) -> "subprocess.Popen[str]":
+    return subprocess.Popen(
+        [sys.executable, "-m", "dask", *words],
+        cwd=folder, stdout=subprocess.DEVNULL, stderr=errors, text=True,
+    )  # fmt: skip
 
 
 @pytest.fixture(scope="session")

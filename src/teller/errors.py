@@ -7,6 +7,7 @@ TellerError
 ├── SchemaMismatch   a table that does not fit the schema
 ├── QueryRefused     a query that the store does not let through
 ├── NoRoom           the disk is full
+├── NoCluster        the workers that were asked for cannot be used
 └── StoreBusy        another process owns the store
 """
 
@@ -53,6 +54,10 @@ class NoRoom(TellerError):
     def __init__(self, place: str) -> None:
         """Name the place that could not be written."""
         super().__init__(f"{place}: no space is left there; make room, or name another place")
+
+
+class NoCluster(TellerError):
+    """The workers that were asked for cannot be used."""
 
 
 class StoreBusy(TellerError):

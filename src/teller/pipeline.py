@@ -54,6 +54,7 @@ class Options:
     rules_dir: Path | None = None
     fail_on: Severity = "low"
     slo: Mapping[str, int] = field(default_factory=dict)  # targets of `teller.graph.targets`
+    scheduler: str = "threads"  # of `teller.ingest.plan`
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +79,7 @@ def ingest(
             Told(options.rank_regex, options.host_regex),
             deployment=options.deployment or DEPLOYMENT,
             progress=progress,
+            scheduler=options.scheduler,
         )
         if not got.runs:
             return Ingested((), _inputs(got.inputs), _quality(got.remarks), got.others)

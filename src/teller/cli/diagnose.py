@@ -52,6 +52,7 @@ def diagnose(
     deployment: options.Deployment = "",
     rules: options.RulesDir = None,
     slo: options.Slo = "",
+    scheduler: options.Scheduler = "threads",
     quiet: options.Quiet = False,
 ) -> int:
     """Find what is wrong in runs, reading in first what is not stored yet.
@@ -65,7 +66,7 @@ def diagnose(
     chosen = format or (_FORMATS.get(output.suffix.lower()) if output else None) or "text"
     wanted = pipeline.Options(
         rank_regex=rank_regex, host_regex=host_regex, deployment=deployment, baseline=baseline,
-        rules_dir=rules, fail_on=fail_on, slo=targets.parsed(slo),
+        rules_dir=rules, fail_on=fail_on, slo=targets.parsed(slo), scheduler=scheduler,
     )  # fmt: skip
     place = options.workspace_at(workspace, store)
     with progress.shown_on(sys.stderr, quiet=quiet) as bars:

@@ -29,6 +29,7 @@ def ingest(
     host_regex: options.HostRegex = "",
     deployment: options.Deployment = "",
     slo: options.Slo = "",
+    scheduler: options.Scheduler = "threads",
     quiet: options.Quiet = False,
 ) -> int:
     """Read runs into the workspace; what is there already stays as it is."""
@@ -38,7 +39,7 @@ def ingest(
 
     wanted = pipeline.Options(
         rank_regex=rank_regex, host_regex=host_regex, deployment=deployment,
-        slo=targets.parsed(slo),
+        slo=targets.parsed(slo), scheduler=scheduler,
     )  # fmt: skip
     place = options.workspace_at(workspace, store)
     with progress.shown_on(sys.stderr, quiet=quiet) as bars:

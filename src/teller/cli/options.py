@@ -83,6 +83,14 @@ Slo = Annotated[
         "settings.toml.",
     ),
 ]  # fmt: skip
+Scheduler = Annotated[
+    str,
+    typer.Option(
+        "--scheduler", metavar="WHERE",
+        help="Where files are read: threads, processes, here (one after another), or the workers "
+        "of a Dask scheduler, tcp://HOST:8786.",
+    ),
+]  # fmt: skip
 Out = Annotated[
     Path | None,
     typer.Option(
