@@ -60,7 +60,7 @@ def settle(companions: Sequence[Companion], homes: list[Home]) -> list[Home]:
         home.records += list(home.known)
     lonely = [i for i in fresh if not _met_before(i, companions, homes)]
     for cluster in _clusters(lonely, companions):
-        here = [h for h in homes if _may_hold(h, [companions[i] for i in cluster])]
+        here = [h for h in homes if may_hold(h, [companions[i] for i in cluster])]
         for i in cluster:
             for home in _nearest(companions[i], here):
                 home.records.append(i)
@@ -152,7 +152,7 @@ def _windows(some: Sequence[Companion]) -> Iterator[Window]:
     yield from (c.window for c in some if c.window is not None and not c.lasting)
 
 
-def _may_hold(home: Home, cluster: Sequence[Companion]) -> bool:
+def may_hold(home: Home, cluster: Sequence[Companion]) -> bool:
     """Tell whether files of one cluster can be of a run that is there."""
     if home.baseline != cluster[0].baseline:
         return False

@@ -5,7 +5,7 @@ recipe result) is one input; other folders are walked. `manifest.json` says what
 """
 
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from hashlib import blake2b
 from pathlib import Path, PurePath
@@ -113,9 +113,16 @@ class Manifest(msgspec.Struct, frozen=True):
         return next((f for f in self.files if name == f"{self.folder}{f.path}"), None)
 
 
-def discover(paths: Sequence[Path]) -> Found:
-    """Look into every path."""
-    places, remarks = walk(paths, lambda folder: reader_for(b"", folder) is not None)
+def places_in(paths: Sequence[Path]) -> tuple[list[Place], list[Remark]]:
+    """Give every file and export folder, and remarks on what could not be looked into."""
+    return walk(paths, lambda folder: reader_for(b"", folder) is not None)
+
+
+def discover(paths: Sequence[Path], wanted: Callable[[Path], bool] | None = None) -> Found:
+    """Look into every path; where some files alone are `wanted`, into these and the manifests."""
+    places, remarks = places_in(paths)
+    if wanted is not None:
+        places = [p for p in places if p.path.name == MANIFEST or wanted(p.path)]
     candidates: list[Candidate] = []
     manifests: list[Manifest] = []
     others: list[str] = []

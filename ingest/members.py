@@ -1,13 +1,13 @@
 """All sources that runs can be made of: read now, or kept in the archive."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import PurePath
 
 from teller.graph.archive import Archive, RunEntry
 from teller.ingest import runs, stored
-from teller.ingest.companions import Companion, Home
+from teller.ingest.companions import FAR_NS, Companion, Home, may_hold
 from teller.ingest.dating import Dated, Timed, date
 from teller.ingest.discover import Candidate, Found, begins_with
 from teller.ingest.parts import Part, RecordPart
@@ -98,7 +98,8 @@ def everything(
             _capture(p, p.facts, p.identity, kept.manifest, baseline=kept.baseline)
             for p in kept.parts
         ]
-        if any(_near(a, b) for a in old for b in new) or _meets(kept, old, records):
+        near = any(_near(a, b) for a in old for b in new) or _awaits(kept, new)
+        if near or _meets(kept, old, records):
             _add(whole, entry, kept, old)
     whole.captures += new
     whole.sources += fresh
@@ -144,6 +145,22 @@ def _meets(kept: Stored, old: Sequence[runs.Capture], records: Sequence[FreshRec
         if mine and any(max(mine[0], a) <= min(mine[1], b) for a, b in windows):
             return True
     return False
+
+
+def _awaits(kept: Stored, new: Sequence[runs.Capture]) -> bool:
+    """Tell whether a run of records alone may be about new captures: logs are there first."""
+    if kept.parts:
+        return False
+    windows = [r.window for r in kept.records if r.window and r.clock in ("utc", "local")]
+    return any(
+        one.manifest == kept.manifest
+        and (
+            not windows
+            or bool(one.manifest)
+            or any(max(one.first_ns, a) - min(one.last_ns, b) <= FAR_NS for a, b in windows)
+        )
+        for one in new
+    )
 
 
 def _near(one: runs.Capture, other: runs.Capture) -> bool:
@@ -216,19 +233,18 @@ def homes(whole: All, members: Sequence[runs.Membership], made: Sequence[Compani
     given = []
     holder = {entry.key: (kept, at) for entry, kept, at in whole.holders}
     for run in members:
-        kept_at = holder.pop(run.key, None) if run.known else None
         captures = [whole.captures[i] for i in run.captures]
-        given.append(
-            Home(
-                [(c.first_ns, c.last_ns) for c in captures if c.anchored],
-                {str(PurePath(name_of(whole.sources[i])).parent) for i in run.captures},
-                {g for c in captures for g in c.groups},
-                captures[0].manifest,
-                captures[0].baseline,
-                {i: made[i].digest for i in kept_at[1]} if kept_at else {},
-                captured=True,
-            )
+        home = Home(
+            [(c.first_ns, c.last_ns) for c in captures if c.anchored],
+            {str(PurePath(name_of(whole.sources[i])).parent) for i in run.captures},
+            {g for c in captures for g in c.groups},
+            captures[0].manifest,
+            captures[0].baseline,
         )
+        kept_at = holder.pop(run.key if run.known else _waiting(home, holder, made), None)
+        home.known = {i: made[i].digest for i in kept_at[1]} if kept_at else {}
+        home.captured = True
+        given.append(home)
     for kept, at in holder.values():
         mine = [made[i] for i in at]
         given.append(
@@ -242,6 +258,18 @@ def homes(whole: All, members: Sequence[runs.Membership], made: Sequence[Compani
             )
         )
     return given
+
+
+def _waiting(
+    home: Home, holder: Mapping[str, tuple[Stored, list[int]]], made: Sequence[Companion]
+) -> str:
+    """Give the key of a run of records alone that new captures belong to; "" where none is."""
+    fits = (
+        key
+        for key, (kept, at) in holder.items()
+        if not kept.parts and at and may_hold(home, [made[i] for i in at])
+    )
+    return next(fits, "")
 
 
 def name_of(source: Fresh | Kept) -> str:

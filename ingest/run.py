@@ -5,7 +5,7 @@ archive. One writer, the caller, makes runs of them and commits each as a whole.
 """
 
 import shutil
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 from pathlib import Path
@@ -70,10 +70,14 @@ def ingest(
     deployment: str,
     progress: Progress,
     scheduler: str = "threads",
+    wanted: Callable[[Path], bool] | None = None,
 ) -> Ingested:
-    """Bring the paths into the archive; what is there already stays as it is."""
+    """Bring the paths into the archive; what is there already stays as it is.
+
+    Of many files, `wanted` picks those to look at: the others are as they were.
+    """
     plan.check(scheduler)
-    found = discover(paths)
+    found = discover(paths, wanted)
     digest = _digest(found, told, deployment)
     known = tuple(e for e in archive.runs() if e.inputs_digest == digest)
     known = known or (gather.holding(found, archive, deployment) if told == Told() else ())

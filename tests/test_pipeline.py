@@ -104,6 +104,18 @@ def test_a_rank_that_comes_later_joins_its_run_and_changes_no_id(
     assert after["counts"] == clean["counts"]
 
 
+def test_traces_that_come_after_their_logs_join_the_run_of_these(tmp_path: Path) -> None:
+    with as_file(files("teller").joinpath("demo/run")) as demo:
+        workspace = ingest(demo / "client.jsonl.gz", tmp_path / "w")
+        [before] = workspace.archive.runs()
+        for name in TRACES:
+            ingest(demo / name, tmp_path / "w")
+    [after] = workspace.archive.runs()
+    assert (after.run_id, after.key) == (before.run_id, before.key)
+    counts = graph(workspace)["counts"]
+    assert (counts["Step"], counts["Request"], counts["Rank"]) == (816, 26, 2)
+
+
 CUTS = {
     "while reading": "import teller.ingest.shape as m; m.find_steps = die",
     "while a run is written": "import teller.ingest.traffic as m; m.tables = die",

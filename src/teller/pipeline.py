@@ -1,6 +1,6 @@
 """From paths to an answer: ingest, then publish the graph, then judge. Knows both sides."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -30,6 +30,7 @@ __all__ = [
     "Options",
     "Progress",
     "Silent",
+    "answer",
     "baseline_of",
     "diagnose",
     "ingest",
@@ -68,9 +69,16 @@ class Ingested:
 
 
 def ingest(
-    paths: Sequence[Path], workspace: Workspace, options: Options, progress: Progress
+    paths: Sequence[Path],
+    workspace: Workspace,
+    options: Options,
+    progress: Progress,
+    wanted: Callable[[Path], bool] | None = None,
 ) -> Ingested:
-    """Bring paths into the workspace, archive and graph; what is there already stays as it is."""
+    """Bring paths into the workspace, archive and graph; what is there already stays as it is.
+
+    Where only some files below the paths are new, `wanted` picks them.
+    """
     aims = options.slo or targets.of_settings(workspace.folder)
     with workspace.writer(project, rest) as writer:
         got = ingesting.ingest(
@@ -80,6 +88,7 @@ def ingest(
             deployment=options.deployment or DEPLOYMENT,
             progress=progress,
             scheduler=options.scheduler,
+            wanted=wanted,
         )
         if not got.runs:
             return Ingested((), _inputs(got.inputs), _quality(got.remarks), got.others)
@@ -112,7 +121,11 @@ def diagnose(
     paths: Sequence[Path], workspace: Workspace, options: Options, progress: Progress
 ) -> Diagnosis:
     """Say what is wrong in the runs of these paths; what is not stored yet is read first."""
-    got = ingest(paths, workspace, options, progress)
+    return answer(ingest(paths, workspace, options, progress), workspace, options, progress)
+
+
+def answer(got: Ingested, workspace: Workspace, options: Options, progress: Progress) -> Diagnosis:
+    """Say what is wrong in the runs that were ingested."""
     if not got.runs:
         return Diagnosis("not_visible", (), (), got.data_quality, got.inputs, _nothing(got))
     judged = _judged(workspace, got.runs, options, progress)
