@@ -1,6 +1,5 @@
 """Text derived from the schema: tables for the embedded engine, constraints for Neo4j, writes."""
 
-import re
 from collections.abc import Container, Iterable
 from typing import Final
 
@@ -18,11 +17,6 @@ EMBEDDED_TYPES: Final = {
 EVERY: Final = frozenset(c.name for kind in (*NODES, *RELATIONS) for c in kind.columns)
 
 _EACH: Final = "UNWIND range(0, $rows - 1) AS i"
-
-# strings, quoted names and comments: whatever may hold a `$` or a `;` that means nothing
-_SILENT: Final = re.compile(
-    r"'(?:\\.|[^'\\])*'|\"(?:\\.|[^\"\\])*\"|`[^`]*`|//[^\n]*|/\*.*?\*/", re.DOTALL
-)
 
 
 def embedded_ddl() -> tuple[str, ...]:
@@ -84,22 +78,6 @@ def merge_relations(relation: Relation, src: str, dst: str, names: Container[str
     rest = [c for c in _named(relation.columns, names) if c.name not in relation.key]
     merge = f"{_ends(src, dst)} MERGE (a)-[x:{relation.type}{_map(keys, ' ')}]->(b)"
     return f"{merge} SET {_set('x', rest)}" if rest else merge
-
-
-def bare(text: str) -> str:
-    """Give the query with strings, quoted names and comments blanked out."""
-    return _SILENT.sub(" ", text)
-
-
-def ends(text: str) -> list[int]:
-    """Give the places of the semicolons that end a statement."""
-    even = _SILENT.sub(lambda found: " " * len(found[0]), text)
-    return [found.start() for found in re.finditer(";", even)]
-
-
-def parameters(text: str) -> frozenset[str]:
-    """Give the names of the parameters that a query asks for."""
-    return frozenset(re.findall(r"\$(\w+)", bare(text)))
 
 
 def _node_table(node: Node) -> str:

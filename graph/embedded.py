@@ -120,12 +120,12 @@ class EmbeddedStore:
     def query(self, text: str, params: Mapping[str, object] | None = None) -> pa.Table:
         """Answer one reading statement; every `$name` in it must be given, and nothing else."""
         given = dict(params or {})
-        reading.check_asked(text, given)
+        question = reading.check_asked(text, given)
         connection = self._reader()
         with our_errors(self.timeout_s, str(self.path)):
             connection.execute("BEGIN TRANSACTION READ ONLY")
             try:
-                result = _asked(connection, text, given)
+                result = _asked(connection, question.text, given)
                 # a result without columns breaks the engine's own conversion
                 return plain(result.get_as_arrow()) if result.get_column_names() else pa.table({})
             finally:

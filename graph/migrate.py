@@ -18,7 +18,7 @@ from typing import Any, Final
 from neo4j import Driver, RoutingControl
 
 from teller.errors import BadUsage, TellerError
-from teller.graph import cypher, neo4j_lock
+from teller.graph import neo4j_lock, tokens
 from teller.graph.neo4j_address import Address
 from teller.graph.store import StoreUnreadable
 
@@ -81,8 +81,8 @@ def parsed(name: str, text: str) -> Migration:
 def _statements(text: str) -> Iterator[str]:
     """Split at the semicolons that end a statement; the last one needs none."""
     start = 0
-    for end in (*cypher.ends(text), len(text)):
-        if cypher.bare(text[start:end]).strip():
+    for end in (*tokens.ends(text), len(text)):
+        if tokens.bare(text[start:end]).strip():
             yield text[start:end].strip()
         start = end + 1
 

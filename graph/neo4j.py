@@ -1,7 +1,6 @@
 """The graph on a Neo4j server, which several people and programs share."""
 
 import logging
-import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -12,7 +11,7 @@ import pyarrow as pa
 from neo4j import READ_ACCESS, Driver, GraphDatabase, Query, Result, RoutingControl, Session
 from neo4j.exceptions import ConstraintError
 
-from teller.errors import BadUsage, QueryRefused, SchemaMismatch, StoreBusy
+from teller.errors import BadUsage, SchemaMismatch, StoreBusy
 from teller.graph import migrate, neo4j_lock, neo4j_write, parts, reading, small
 from teller.graph.neo4j_address import Address
 from teller.graph.neo4j_words import check_names, our_errors, table
@@ -32,8 +31,6 @@ DROP_ROWS: Final = 5_000  # nodes a transaction, with their relations
 # what the server has to say beside an answer: of that, only unknown names are of use
 UNHEARD: Final = ("HINT", "UNSUPPORTED", "PERFORMANCE", "DEPRECATION", "SECURITY", "TOPOLOGY",
                   "SCHEMA", "GENERIC")  # fmt: skip
-
-_ESCAPE: Final = re.compile(r"\\u00[0-7]", re.IGNORECASE)
 
 
 class Neo4jStore:
@@ -142,18 +139,16 @@ class Neo4jStore:
     def query(self, text: str, params: Mapping[str, object] | None = None) -> pa.Table:
         """Answer one reading statement; every `$name` in it must be given, and nothing else."""
         given = dict(params or {})
-        reading.check_asked(text, given)
-        if _ESCAPE.search(text):  # the server takes `\u0043ALL` for a word: no check would hold
-            raise QueryRefused(r"write letters as they are: \u0041 is not taken in a query")
+        question = reading.check_asked(text, given)
 
         def told(result: Result) -> pa.Table:
             names, rows = result.keys(), result.values()
             check_names(result.consume().gql_status_objects)
-            return table(text, names, rows)
+            return table(question.text, names, rows)
 
         with self._ours(), _sendable(given):
             return self._driver.execute_query(
-                Query(text.rstrip("; \t\r\n"), timeout=self.timeout_s),
+                Query(question.text, timeout=self.timeout_s),
                 given,
                 database_=self.address.database,
                 routing_=RoutingControl.READ,

@@ -9,7 +9,7 @@ from typing import Final
 
 import pyarrow as pa
 
-from teller.graph import cypher
+from teller.graph import tokens
 from teller.graph.schema import NODES, RELATIONS
 
 COLUMNS: Final = {c.name: c.type for kind in (*NODES, *RELATIONS) for c in kind.columns}
@@ -25,7 +25,7 @@ _KEEPS: Final = ("sum", "min", "max", "coalesce", "abs", "percentiledisc")
 
 def of_columns(text: str) -> dict[str, pa.DataType]:
     """Give the types of result columns, by name, as far as the text tells them."""
-    bare = cypher.bare(text)
+    bare = tokens.bare(text)
     starts = [found.end() for found in _RETURN.finditer(bare)]
     if not starts:
         return {}

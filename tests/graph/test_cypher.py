@@ -76,9 +76,3 @@ def test_one_column_name_has_one_type() -> None:
     kinds: tuple[Node | Relation, ...] = (*NODES, *RELATIONS)
     for column in (column for kind in kinds for column in kind.columns):
         assert types.setdefault(column.name, column.type) == column.type, column.name
-
-
-def test_strings_and_comments_are_not_statements() -> None:
-    text = 'MATCH (n {a: \';$x\', b: "$y\\""}) // ; $z\n/* $w */ WHERE n.c = $q RETURN `$k`;'
-    assert cypher.parameters(text) == {"q"}
-    assert cypher.bare(text).count(";") == 1

@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 from teller.errors import BadUsage, UnknownName
-from teller.graph import cypher, queries
+from teller.graph import queries, tokens
 from teller.graph.store import Store
 
 MakeRun = Callable[[int], dict[str, pa.Table]]
@@ -152,7 +152,7 @@ def test_every_query_answers_nothing_with_no_rows(store: Store) -> None:
 @pytest.mark.parametrize("name", queries.names())
 def test_a_query_says_what_it_asks_for(name: str) -> None:
     query = queries.get(name)
-    assert cypher.parameters(query.text) == set(query.parameters)
+    assert tokens.parameters(query.text) == set(query.parameters)
     assert query.purpose.endswith(".")
 
 

@@ -285,7 +285,7 @@ def test_what_only_looks_like_another_clause_is_asked(store: Store) -> None:
         ("LOAD FROM 'README.md' (file_format='csv') RETURN *", {}, QueryRefused),
         ("WITH 1 AS one LOAD/**/FROM 'README.md' RETURN *", {}, QueryRefused),
         ("CALL timeout=0", {}, QueryRefused),
-        ("MATCH (n:Host) CALL show_tables() RETURN *", {}, QueryRefused),
+        ("MATCH (n:Host) CALL clear_warnings() RETURN *", {}, QueryRefused),
         ("MATCH (n:Span) WHERE n.id = $id RETURN n.id", {}, BadUsage),
         ("MATCH (n:Span) WHERE n.name = '$id' RETURN n.id", {"id": 1}, BadUsage),
     ],

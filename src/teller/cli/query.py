@@ -50,7 +50,7 @@ def query(
     """
     if format == "parquet" and output is None:
         raise BadUsage("--format parquet needs -o FILE: a terminal cannot show it")
-    from teller.graph.cypher import parameters
+    from teller.graph.tokens import parameters
 
     text = sys.stdin.read() if cypher == "-" else cypher
     params = dict(map(parsed, param or ()))
