@@ -113,10 +113,11 @@ class Layers:
     @contextmanager
     def module(self, name: str) -> Iterator[None]:
         """Open a module's range, where these are recorded."""
+        own = catalog.host("module")
         if self.in_graph or not self.names.modules:
+            self.tape.spend(0.0 if self.in_graph else own)
             yield
             return
-        own = catalog.host("module")
         with self.tape.span(name, HostKind.MODULE, own, own * 0.3):
             yield
 

@@ -1,9 +1,9 @@
 """The dependency engine: when each thing of a step happens, given what it costs.
 
-Host work is in order; device work starts when it is launched and what is before it in its stream has
-ended; a collective ends when its last rank is there and its pure time is over; a host that waits for
-its device goes on when that is done. All follows from these four, so that delays travel by
-themselves. Rows are ranks; all times are float64 ns.
+Host work is in order; device work starts when it is launched and its stream is free; a collective
+ends when its last rank is there and its pure time is over; a host that waits for its device goes on
+when that is done. All follows from these four, so that delays travel by themselves. Rows are ranks;
+all times are float64 ns.
 """
 
 from dataclasses import dataclass
@@ -41,7 +41,7 @@ class Meeting:
 
 @dataclass(frozen=True, slots=True)
 class Costs:
-    """What a step costs on each rank. `pure` holds collectives by row, `ready` when data is there."""
+    """What a step costs on each rank. `ready` says when a "recv" has its data."""
 
     host: Floats  # (ranks, ticks)
     device: Floats  # (ranks, work); 0 for collectives
@@ -79,7 +79,9 @@ def advance(
     work[:, program.collectives.device] = left - arrival
     launched = np.where(launched == _GONE, _GONE, moved[:, program.device.launched] + latency)
     start, end = _in_order(launched, work, free)
-    total = sum((s for _, s in shifts), np.zeros(len(begin)))
+    total = np.zeros(len(begin))
+    for _, lag in shifts:
+        total += lag
     return Moved(moved, start, end, arrival, left, total)
 
 

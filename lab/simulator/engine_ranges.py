@@ -1,0 +1,55 @@
+"""What the engine's own process does around steps: ranges of a process of its own."""
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from teller.lab.simulator.cells import Cell
+from teller.lab.simulator.collecting import Columns
+from teller.lab.simulator.dialect import Dialect
+from teller.lab.simulator.happened import NEVER, HostKind
+from teller.lab.simulator.motion import NEVER_NS
+from teller.lab.simulator.scene import Scene
+from teller.lab.simulator.tape import Names
+
+if TYPE_CHECKING:
+    from teller.lab.simulator.play import Done
+
+_RANGES = {
+    "vllm": ("schedule: allocate_slots", "llm_engine step: get_output",
+             "llm_engine step: process_outputs"),
+    "sglang": ("scheduler.get_next_batch_to_run", "scheduler.run_batch",
+               "scheduler.process_batch_result"),
+    "trtllm": ("_schedule", "_fetch_new_requests", "_handle_responses"),
+}  # fmt: skip
+
+
+class Engine:
+    """Writes the engine's ranges onto the first rank of each replica."""
+
+    def __init__(self, scene: Scene, names: Dialect, numbers: Names, columns: Columns) -> None:
+        """Take where to write."""
+        self._scene, self._on, self._columns = scene, names.scopes, columns
+        self._names = [numbers.number(n) for n in _RANGES[scene.engine]]
+
+    def record(self, cell: Cell, done: "Done", planned_ns: float) -> None:
+        """Write scheduling before a step, waiting for it, and what is done with its tokens."""
+        if not self._on:
+            return
+        begin, end = done.begin_ns, done.end_ns
+        scheduled = planned_ns + done.idle_ns + (begin - planned_ns - done.idle_ns) * 0.7
+        if end > NEVER_NS / 2:
+            end = NEVER
+        first = planned_ns + done.idle_ns
+        starts = [first, begin]
+        ends = [scheduled, end]
+        rows = {
+            "name": np.array(self._names[:2]), "kind": np.full(2, HostKind.ENGINE),
+            "process": np.ones(2), "thread": np.zeros(2),
+            "start_ns": np.array(starts).astype(np.int64),
+            "end_ns": np.array(ends).astype(np.int64), "correlation": np.zeros(2),
+            "step": np.full(2, NEVER), "collective": np.full(2, NEVER), "size_bytes": np.zeros(2),
+        }  # fmt: skip
+        for replica in cell.replicas:
+            rank = next(p.rank for p in self._scene.places if p.dp == replica)
+            self._columns.extra(rank, rows)
