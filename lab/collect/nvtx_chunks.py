@@ -23,7 +23,7 @@ _HEAD: Final = np.dtype([
 ])  # fmt: skip
 _SIZE: Final = SLOT.itemsize
 _SESSION, _EVENTS, _DEFINITION, _ANCHOR, _END = range(1, 6)
-_DOMAIN, _STRING, _CATEGORY, _THREAD, _SCHEMA, _PROCESS = range(1, 7)
+_DOMAIN, _STRING, _CATEGORY, _THREAD, _SCHEMA, _PROCESS, _OS_NAME = range(1, 8)
 
 Slots = npt.NDArray[np.void]
 Ints = npt.NDArray[np.int64]
@@ -123,6 +123,8 @@ def _define(found: Chunks, what: int, number: int, body: memoryview) -> None:
         found.categories[domain, number] = text
     elif what == _PROCESS:
         found.process = text
+    elif what == _OS_NAME:
+        found.threads.setdefault(number, text)  # a name that the program gave goes before it
     else:
         named: Mapping[int, dict[int, str]] = {
             _DOMAIN: found.domains, _STRING: found.strings, _THREAD: found.threads,

@@ -29,11 +29,12 @@ EVENTS: Final = pa.schema([
     ("range_id", pa.int64()),  # of start/end ranges
     ("category", pa.int32()),
     ("payload_type", pa.int8()),  # of NVTX: 1 u64, 2 i64, 3 f64, 4 u32, 5 i32, 6 f32, 7 a schema
-    ("payload", pa.int64()),  # its 64 bits; null where there is none or a schema describes it
+    ("payload", pa.int64()),  # its bits; null where there is none or a schema describes it
     ("json", pa.string()),  # a payload that a schema describes
 ])  # fmt: skip
 PUSH_POP, START_END, MARK = 0, 1, 2
 
+_FOUR_BYTES: Final = 4  # payload types from here on
 _JUMP_NS: Final = 1_000_000
 _SLEW: Final = 0.0006  # at most 500 ppm are slewed; more is a jump
 
@@ -183,7 +184,7 @@ def _pushed(slots: Slots, tids: Ints) -> tuple[Ints, Ints]:
     lane = thread * (1 << 16) + slots["domain"][rows]
     order = np.lexsort((rows, slots["extra"][rows], lane))
     rows, lane = rows[order], lane[order]
-    after = np.append(rows[1:], -1)
+    after = np.append(rows[1:], rows[:1])
     same = np.append((lane[1:] == lane[:-1]), False) & (
         slots["extra"][rows] == slots["extra"][after]
     )
@@ -197,7 +198,7 @@ def _started(slots: Slots) -> tuple[Ints, Ints]:
     starts = np.flatnonzero(slots["kind"] == chunks.START)
     ends = np.flatnonzero(slots["kind"] == chunks.END)
     if not len(ends):
-        return starts, np.full(len(starts), -1)
+        return starts, np.full(len(starts), -1, np.int64)
     ends = ends[np.argsort(slots["extra"][ends], kind="stable")]
     wanted, have = slots["extra"][starts], slots["extra"][ends]
     at = np.minimum(np.searchsorted(have, wanted), len(ends) - 1)
@@ -219,13 +220,15 @@ def _table(
     payload = here["payload"]
     plain = (payload > 0) & (payload < chunks.EXTENDED)
     said = as_json(found, here, blobs.take(pa.array(row)))
+    at = np.where(end < 0, row, end)
+    bits = np.where(payload >= _FOUR_BYTES, here["value"] & np.uint64(0xFFFFFFFF), here["value"])
     name_codes = pa.array(code.astype(np.int32), mask=code < 0)
     columns = {
         "kind": kind.astype(np.int8),
         "start_ns": here["time"] + to_utc,
-        "end_ns": pa.array(slots["time"][end] + to_utc, mask=end < 0),
+        "end_ns": pa.array(slots["time"][at] + to_utc, mask=end < 0),
         "tid": tids[row].astype(np.int32),
-        "end_tid": pa.array(tids[end].astype(np.int32), mask=(kind != START_END) | (end < 0)),
+        "end_tid": pa.array(tids[at].astype(np.int32), mask=(kind != START_END) | (end < 0)),
         "domain": here["domain"].astype(np.int32),
         "name": pa.DictionaryArray.from_arrays(name_codes, names),
         "registered": pa.array(here["text"] >= 1 << 31),
@@ -233,7 +236,7 @@ def _table(
         "range_id": pa.array(here["extra"].astype(np.int64), mask=kind != START_END),
         "category": here["category"].astype(np.int32),
         "payload_type": pa.array(payload.astype(np.int8), mask=payload == 0),
-        "payload": pa.array(here["value"].view(np.int64), mask=~plain),
+        "payload": pa.array(bits.view(np.int64), mask=~plain),
         "json": said,
     }
     return pa.table(columns, schema=EVENTS)

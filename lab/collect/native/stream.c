@@ -152,7 +152,7 @@ static void name_thread(uint32_t tid) {
     uint32_t n = (uint32_t)read_file(path, name, sizeof name);
     uint32_t lead[2] = {0, n};
     struct iovec body[2] = {{lead, sizeof lead}, {name, n}};
-    if (n) write_chunk(CHUNK_DEFINITION, 0, DEFINE_THREAD, tid, body, 2);
+    if (n) write_chunk(CHUNK_DEFINITION, 0, DEFINE_OS_NAME, tid, body, 2);
 }
 
 static void flush_all(void) {

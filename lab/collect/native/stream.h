@@ -17,6 +17,7 @@ enum chunk_kind { CHUNK_SESSION = 1, CHUNK_EVENTS, CHUNK_DEFINITION, CHUNK_ANCHO
 enum slot_kind { SLOT_PUSH = 1, SLOT_POP, SLOT_MARK, SLOT_START, SLOT_END, SLOT_TEXT, SLOT_MORE };
 enum definition {
     DEFINE_DOMAIN = 1, DEFINE_STRING, DEFINE_CATEGORY, DEFINE_THREAD, DEFINE_SCHEMA, DEFINE_PROCESS,
+    DEFINE_OS_NAME, /* of a thread; a name that the program gave goes before it */
 };
 
 typedef struct {
