@@ -17,7 +17,14 @@ _FAR = 1 << 30  # Windows locks bytes, and locked ones cannot be read: not those
 class WriterLock:
     """The right to write in a folder; held from the making of the object to `release`."""
 
-    def __init__(self, path: Path, what: str) -> None:
+    def __init__(
+        self,
+        path: Path,
+        what: str,
+        *,
+        doing: str = "being written",
+        remedy: str = "wait until it is done",
+    ) -> None:
         """Take the lock, or say which process has it."""
         self._handle: int | None = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
         try:
@@ -26,7 +33,7 @@ class WriterLock:
             owner = path.read_text(errors="replace").strip()
             os.close(self._handle)
             who = f"process {owner}" if owner else "another process"
-            raise StoreBusy(f"{what} is being written by {who}; wait until it is done") from err
+            raise StoreBusy(f"{what} is {doing} by {who}; {remedy}") from err
         os.ftruncate(self._handle, 0)
         os.lseek(self._handle, 0, os.SEEK_SET)
         os.write(self._handle, f"{os.getpid()}\n".encode())

@@ -23,6 +23,7 @@ from teller.cli import (
     rules,
     runs,
     trace,
+    watch,
 )
 from teller.errors import TellerError
 
@@ -55,7 +56,8 @@ def _teller(
 
 
 for _module in (
-    demo, doctor, ingest, diagnose, diff, report, trace, query, rules, runs, export, push, migrate,
+    demo, doctor, ingest, diagnose, watch, diff, report, trace, query, rules, runs, export, push,
+    migrate,
 ):  # fmt: skip
     _module.add_to(app)
 

@@ -137,6 +137,12 @@ def shared_at(folder: Path | None, store: str, *, write: bool = False) -> "Share
     return SharedWorkspace(default_folder(folder), place, write=write, project=project, rest=rest)
 
 
+def name_of(place: "Workspace") -> str:
+    """Give the name of the server with a workspace's graph, without a password; else ""."""
+    address = getattr(place, "address", None)
+    return f"{address.uri}/{address.database}" if address else ""
+
+
 def run_named(workspace: "Workspace", name: str) -> "RunEntry":
     """Give the stored run of that id or name, the latest of several; the latest of all for ''."""
     entries = workspace.entries()

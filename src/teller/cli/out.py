@@ -52,6 +52,11 @@ def as_json(said: Any) -> str:
     return json.dumps(_finite(said), indent=1, ensure_ascii=False, allow_nan=False) + "\n"
 
 
+def as_json_line(said: Any) -> str:
+    """Give JSON on one line, for programs that read a stream."""
+    return json.dumps(_finite(said), ensure_ascii=False, allow_nan=False) + "\n"
+
+
 def _finite(said: Any) -> Any:
     if isinstance(said, float):
         return said if math.isfinite(said) else None
