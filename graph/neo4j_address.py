@@ -9,6 +9,7 @@ from urllib.parse import unquote, urlsplit
 from teller.errors import BadUsage
 
 SCHEMES: Final = ("neo4j", "neo4j+s", "neo4j+ssc", "bolt", "bolt+s", "bolt+ssc")
+URI: Final = "TELLER_NEO4J_URI"
 USER: Final = "TELLER_NEO4J_USER"
 PASSWORD: Final = "TELLER_NEO4J_PASSWORD"
 DATABASE: Final = "TELLER_NEO4J_DATABASE"

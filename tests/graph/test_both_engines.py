@@ -1,9 +1,7 @@
 """Both engines give the same answers: to every named query, and to whatever the rules ask."""
 
-import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -19,9 +17,9 @@ from teller.graph.store import Store
 from teller.models import check
 from teller.models.diagnose import judge
 from teller.models.rule import rules
+from tests.graph.alike import compared
 
 DEMO = Path(pipeline.__file__).with_name("demo") / "run"
-TOLERANCE = 1e-9
 
 pytestmark = [pytest.mark.neo4j, pytest.mark.slow]
 
@@ -58,49 +56,6 @@ class Both(EmbeddedStore):
         except Exception as err:  # all that goes wrong is told together
             self.differ.append(f"{text}: {err!r}")
         return mine
-
-
-def compared(mine: pa.Table, other: pa.Table, text: str) -> Iterator[str]:
-    if mine.column_names != other.column_names:
-        yield f"{text}: columns {mine.column_names} and {other.column_names}"
-        return
-    if mine.num_rows != other.num_rows:
-        yield f"{text}: {mine.num_rows} and {other.num_rows} rows"
-        return
-    kinds = [
-        f"{f.name} is {f.type} and {o.type}"
-        for f, o in zip(mine.schema, other.schema, strict=True)
-        if f.type != o.type and not pa.types.is_null(o.type)
-    ]
-    if kinds:
-        yield f"{text}: {'; '.join(kinds)}"
-    if "LIMIT" in text and "ORDER BY" not in text:
-        return  # any rows will do: it is asked whether there are some
-    pairs = zip(ordered(mine), ordered(other), strict=True)
-    different = [(a, b) for a, b in pairs if not same(a, b)]
-    if different:
-        yield f"{text}: {len(different)} rows, as {different[0]}"
-
-
-def ordered(table: pa.Table) -> list[list[Any]]:
-    rows = [[_listed(value) for value in row.values()] for row in table.to_pylist()]
-    return sorted(rows, key=lambda row: [_rank(value) for value in row])
-
-
-def _listed(value: object) -> object:
-    return sorted(value, key=_rank) if isinstance(value, list) else value
-
-
-def _rank(value: object) -> tuple[bool, str]:
-    return value is None, f"{value:.6g}" if isinstance(value, float) else repr(value)
-
-
-def same(a: object, b: object) -> bool:
-    if isinstance(a, list) and isinstance(b, list):
-        return len(a) == len(b) and all(map(same, a, b))
-    if isinstance(a, float) and isinstance(b, float):
-        return math.isclose(a, b, rel_tol=TOLERANCE, abs_tol=TOLERANCE) or a != a != b != b
-    return a == b
 
 
 def both(paths: Sequence[Path], folder: Path, neo4j: Neo4jStore) -> tuple[Both, list[int]]:

@@ -35,10 +35,10 @@ def device(rank: int, at: int) -> dict[str, int]:
     return {"device": rank, "stream": 7, "correlation": at}
 
 
-def iteration(rank: int, number: int) -> list[Event]:
+def iteration(rank: int, number: int, late: int) -> list[Event]:
     """Give the events of one step: a linear layer, then the all-reduce that joins the ranks."""
     t, at = number * PERIOD, number * 10 + 1
-    slow = 400 * MS if number == LATE else 0
+    slow = 400 * MS if number == late else 0
     gemm = 300 * MS + (slow if rank == 1 else 0)
     begin = t + 120 * MS + gemm
     said = {
@@ -63,11 +63,11 @@ def iteration(rank: int, number: int) -> list[Event]:
     )
 
 
-def trace(rank: int) -> str:
+def trace(rank: int, late: int = LATE) -> str:
     """Give one rank's trace; all its pids are 100 + rank."""
     own = {"schemaVersion": 1, "distributedInfo": {"rank": rank, "world_size": 2},
            "baseTimeNanoseconds": BASE * 1_000_000_000}  # fmt: skip
-    events = [e for n in range(ITERATIONS) for e in iteration(rank, n)]
+    events = [e for n in range(ITERATIONS) for e in iteration(rank, n, late)]
     moved = [e | {"pid": 100 + rank, "tid": 100 + rank} if e["pid"] == 100 else e for e in events]
     return json.dumps(own | {"traceEvents": moved})
 
@@ -129,6 +129,15 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (made / "service.log").write_text(SERVICE)
     (made / "client.csv").write_text(CLIENT)
     (made / "otlp.json").write_text(json.dumps(TELEMETRY))
+    return made
+
+
+@pytest.fixture(scope="session")
+def calm_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Write traces of the same run in which no kernel takes longer."""
+    made = tmp_path_factory.mktemp("calm-run")
+    for rank in (0, 1):
+        (made / f"trace{rank}.json").write_text(trace(rank, late=-1))
     return made
 
 

@@ -26,7 +26,8 @@ _ENDS: Final = (  # a mark, a word that stands in the line too, the pattern, wha
     ),
     ("Request ", " failed", r"^Request (?P<asked>[^\s,]+) failed\b", "error"),
 )
-REQUEST_MARKS: Final = tuple(dict.fromkeys(mark for mark, *_ in (*_BEGINS, *_ENDS)))
+_PREEMPTED: Final = ("Sequence group ", r"^Sequence group (?P<asked>\S+) is preempted\b")
+REQUEST_MARKS: Final = tuple(dict.fromkeys(one[0] for one in (*_BEGINS, *_ENDS, _PREEMPTED)))
 
 
 def requests_of(lines: pa.Table) -> tuple[pa.Table, list[pa.Table]]:
@@ -46,6 +47,9 @@ def requests_of(lines: pa.Table) -> tuple[pa.Table, list[pa.Table]]:
         known.append(told(rows, request=rows["asked"]))
         each = _each(rows)
         made.append(requests(each, each["one"], end_ns=each["time_ns"], status=status))
+    mark, pattern = _PREEMPTED
+    rows = matched(having(lines, mark), pattern)
+    known.append(told(rows, request=rows["asked"]))
     return pa.concat_tables(made), [table for table in known if table.num_rows]
 
 
