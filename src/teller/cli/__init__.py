@@ -22,6 +22,7 @@ from teller.cli import (
     report,
     rules,
     runs,
+    testbed,
     trace,
     watch,
 )
@@ -57,7 +58,7 @@ def _teller(
 
 for _module in (
     demo, doctor, ingest, diagnose, watch, diff, report, trace, query, rules, runs, export, push,
-    migrate,
+    migrate, testbed,
 ):  # fmt: skip
     _module.add_to(app)
 

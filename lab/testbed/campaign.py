@@ -1,0 +1,55 @@
+"""Many labelled episodes: some service lives with ten episodes each, all drawn from one seed."""
+
+import random
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from teller.lab.testbed import machine
+from teller.lab.testbed.faults import KINDS, Kind, Need, Planned, lacking, planned
+from teller.lab.testbed.folder import write_run
+from teller.lab.testbed.life import Setup, lived
+from teller.lab.testbed.settings import Service
+from teller.lab.truth import Truth
+
+EPISODES: Final = 10  # of one life
+HEALTHY: Final = 2  # of them in which nothing is done
+
+
+def possible(net: str) -> list[Kind]:
+    """Give the kinds that can be injected here."""
+    have: tuple[Need, ...] = machine.there() if net == "namespaces" else ()
+    return [kind for kind in KINDS.values() if not lacking(kind, have)]
+
+
+def plans(lives: int, seed: int, kinds: Sequence[Kind], of: Service) -> list[tuple[Planned, ...]]:
+    """Give the episodes of each life: every kind comes once before any comes again."""
+    draw = random.Random(seed)
+    names = [kind.name for kind in kinds if kind.name != "healthy"]
+    deck: list[str] = []
+    made = []
+    for _ in range(lives):
+        while len(deck) < EPISODES - HEALTHY:
+            deck += draw.sample(names, len(names))
+        chosen = [deck.pop(0) for _ in range(EPISODES - HEALTHY)] + ["healthy"] * HEALTHY
+        draw.shuffle(chosen)
+        made.append(tuple(planned(name, draw, of) for name in chosen))
+    return made
+
+
+def campaign(
+    setup: Setup, lives: int, out: Path, tell: Callable[[str], None]
+) -> Iterator[tuple[Path, Truth]]:
+    """Lead the lives one after the other; give each run folder and its truth."""
+    out.mkdir(parents=True, exist_ok=True)
+    drawn = plans(lives, setup.seed, possible(setup.net), setup.service)
+    draw = random.Random(~setup.seed)
+    for number, plan in enumerate(drawn):
+        tell(f"life {number + 1} of {lives}: {', '.join(one.kind for one in plan)}")
+        seed = draw.getrandbits(31)
+        mine = msgspec.structs.replace(setup, seed=seed)
+        with lived(mine, plan, out) as life:
+            # lives do not share a load or a plan: each is a root of its own
+            yield write_run(life, out, seed)

@@ -1,0 +1,184 @@
+"""What one episode measurably did: to steps, operators, collectives, requests."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+
+from teller.lab.testbed import expected
+from teller.lab.testbed.calls import Ints
+from teller.lab.testbed.expected import Mask, Steps
+from teller.lab.testbed.faults import Kind, kind_named
+from teller.lab.testbed.inject import Done, Strike
+from teller.lab.testbed.meetings import Floats
+from teller.lab.testbed.scene import Scene, mean
+from teller.lab.testbed.struck import calls_struck, operators
+from teller.lab.truth import OperatorTruth, StepTruth
+
+SHARE: Final = 0.03  # of a step: below, a cause has no effect on it
+FEWEST_FAR: Final = 2  # steps far outside what healthy ones do, where most are not touched
+WAITING: Final = 0.5  # more requests that wait, on average: the queue grows
+LATER: Final = 1.5  # first tokens that take so many times as long
+
+
+@dataclass(frozen=True, slots=True)
+class Effect:
+    """The effect of one episode. `real` tells whether there was any."""
+
+    real: bool
+    steps: tuple[StepTruth, ...]
+    operators: tuple[OperatorTruth, ...]
+    measured: dict[str, Any]
+
+
+def effect(done: Done, of: Scene) -> Effect:
+    """Give what an episode did."""
+    kind = kind_named(done.planned.kind)
+    begin, end = _acted(done)
+    during = (of.steps.end_ns > begin) & (of.steps.start_ns < end)
+    excess, normal = _excess(kind, done, of)
+    share = excess / of.expected_ns
+    usual = expected.noise_bound(normal / of.expected_ns, of.healthy, int(during.sum()))
+    far = float(np.percentile((normal / of.expected_ns)[of.healthy], 99.5))
+    measured = {
+        "first_step": _first(of.steps.number[during]), "last_step": _last(of.steps.number[during]),
+        "steps": int(during.sum()), "base_steps": int(of.healthy.sum()),
+        "affected_steps": int((during & (share >= SHARE)).sum()),
+        "direct_share": mean(share[during]), "usual_share": round(usual, 4),
+        **_lengths(of, during), **_queue(of, during, begin, end), **_meetings(of, begin, end),
+    }  # fmt: skip
+    gold = operators(kind, done, of, begin, end)
+    if kind.culprit == "operator":
+        measured |= calls_struck(done, of, during)
+    real = _is_real(kind, measured, share[during], max(SHARE, far))
+    rows = () if kind.known == "queue" else _rows(kind, done, of, during, excess, share)
+    return Effect(real, rows, gold, measured)
+
+
+def _acted(done: Done) -> tuple[int, int]:
+    """Give when it acted: the strikes say it best."""
+    if done.strikes:
+        return min(s[0] for s in done.strikes), max(s[1] for s in done.strikes)
+    return done.on_ns, done.clear_ns
+
+
+def _excess(kind: Kind, done: Done, of: Scene) -> tuple[Floats, Floats]:
+    """Give each step's direct excess in ns, and the same figure for undisturbed steps."""
+    over = of.steps.length_ns - of.expected_ns
+    if kind.known == "strikes":
+        return _overlap(done.strikes, of.steps), np.zeros(len(over))
+    if kind.known == "pure":
+        beyond = of.met.pure_ns - of.met_expected_ns
+        at = np.searchsorted(of.steps.start_ns, of.met.arrived_ns, "right") - 1
+        kept = at >= 0
+        sums = np.bincount(at[kept], beyond[kept], minlength=len(over))
+        return np.maximum(sums, 0.0), sums.astype(float)
+    return np.maximum(over, 0.0), over
+
+
+def _overlap(strikes: Sequence[Strike], told: Steps) -> Floats:
+    """Give how much of each step lies in strikes; strikes of one rank that overlap count once."""
+    spans = sorted((s[0], s[1]) for s in strikes)
+    merged: list[list[int]] = []
+    for start, end in spans:
+        if merged and start <= merged[-1][1]:
+            merged[-1][1] = max(merged[-1][1], end)
+        else:
+            merged.append([start, end])
+    found = np.zeros(len(told.number))
+    for start, end in merged:
+        found += np.maximum(0, np.minimum(told.end_ns, end) - np.maximum(told.start_ns, start))
+    return found
+
+
+def _is_real(kind: Kind, measured: dict[str, Any], share: Floats, far: float) -> bool:
+    if kind.known == "queue":
+        waiting, first = measured["waiting_requests"], measured["first_token_ms"]
+        longer = first["healthy"] and first["during"] and first["during"] > LATER * first["healthy"]
+        return bool(longer or waiting["during"] > waiting["healthy"] + WAITING)
+    if kind.known == "strikes":
+        return bool((share >= SHARE).any())
+    whole = (measured["direct_share"] or 0.0) > max(SHARE, measured["usual_share"])
+    return whole or int((share > far).sum()) >= FEWEST_FAR
+
+
+def _rows(
+    kind: Kind, done: Done, of: Scene, during: Mask, excess: Floats, share: Floats
+) -> tuple[StepTruth, ...]:
+    """Give a row for each rank and step that the cause met."""
+    at = np.flatnonzero(during)
+    return tuple(
+        StepTruth(
+            rank=rank, step_index=int(of.steps.number[i]), direct_excess_ns=round(excess[i]),
+            share=round(float(share[i]), 4),
+            own=kind.known == "pure" or rank == done.planned.rank,
+        )
+        for i in at
+        for rank in range(len(of.ranks))
+    )  # fmt: skip
+
+
+def _lengths(of: Scene, during: Mask) -> dict[str, Any]:
+    took = of.steps.length_ns / 1e6
+    if not during.any() or not of.healthy.any():
+        return {}
+    mine, usual = took[during], took[of.healthy]
+    want = of.expected_ns[during] / 1e6
+    area = expected.auc(mine, usual)
+    return {
+        "excess_share": round(float(mine.mean() / usual.mean() - 1), 4),
+        "p50_ratio": round(float(np.median(mine) / np.median(usual)), 3),
+        "auc": None if area is None else round(area, 3),
+        "excess_share_at_equal_load": round(float(mine.sum() / want.sum() - 1), 4),
+        "step_ms": {"healthy": mean(usual), "during": mean(mine)},
+    }
+
+
+def _queue(of: Scene, during: Mask, begin: int, end: int) -> dict[str, Any]:
+    waiting = of.steps.columns["waiting"].astype(float)
+    sent = np.array([one["sent"] * 1e9 for one in of.requests])
+    first = np.array([one["ttft"] or np.nan for one in of.requests], float) * 1e3
+    spans = of.steps.start_ns[of.healthy]
+    mine = (sent >= begin) & (sent < end)
+    # a request belongs to the healthy ones if a healthy step began just after it was sent
+    after = np.searchsorted(spans, sent)
+    near = spans[np.minimum(after, max(0, len(spans) - 1))] - sent if len(spans) else sent
+    good = (near >= 0) & (near < 2e8) & ~mine
+    return {
+        "waiting_requests": {
+            "healthy": mean(waiting[of.healthy]) or 0.0, "during": mean(waiting[during]) or 0.0,
+        },
+        "first_token_ms": {"healthy": _median(first[good]), "during": _median(first[mine])},
+    }  # fmt: skip
+
+
+def _meetings(of: Scene, begin: int, end: int) -> dict[str, Any]:
+    """Give mean lateness by rank and mean pure time of collectives, in µs."""
+    during = (of.met.arrived_ns >= begin) & (of.met.arrived_ns < end)
+    step = np.searchsorted(of.steps.start_ns, of.met.arrived_ns, "right") - 1
+    good = (step >= 0) & of.healthy[np.maximum(step, 0)]
+    pure = of.met.pure_ns / 1e3
+    late = {}
+    for rank in range(len(of.ranks)):
+        took_part = of.met.late_ns[:, rank] >= 0
+        us = of.met.late_ns[:, rank] / 1e3
+        late[str(rank)] = {
+            "healthy": mean(us[took_part & good]),
+            "during": mean(us[took_part & during]),
+        }
+    return {"late_us": late,
+            "pure_us": {"healthy": mean(pure[good]), "during": mean(pure[during])}}  # fmt: skip
+
+
+def _median(values: Floats) -> float | None:
+    known = values[~np.isnan(values)]
+    return round(float(np.median(known)), 3) if len(known) else None
+
+
+def _first(values: Ints) -> int | None:
+    return int(values.min()) if len(values) else None
+
+
+def _last(values: Ints) -> int | None:
+    return int(values.max()) if len(values) else None
