@@ -12,11 +12,13 @@ from neo4j import READ_ACCESS, Driver, GraphDatabase, Query, Result, RoutingCont
 from neo4j.exceptions import ConstraintError
 
 from teller.errors import BadUsage, SchemaMismatch, StoreBusy
-from teller.graph import migrate, neo4j_lock, neo4j_write, parts, reading, small
+from teller.graph import migrate, neo4j_answer, neo4j_lock, neo4j_write, parts, reading, small
+from teller.graph.answer import Found, Limits
 from teller.graph.neo4j_address import Address
 from teller.graph.neo4j_words import check_names, our_errors, table
 from teller.graph.neo4j_write import Batch, Tx, send
 from teller.graph.parts import Part
+from teller.graph.reading import Question
 from teller.graph.schema import LOG_LINE, NODES, RUN, SAMPLE, SPAN, Node
 from teller.graph.store import Can
 from teller.graph.tables import TABLES, GraphTable, table_of
@@ -154,6 +156,13 @@ class Neo4jStore:
                 routing_=RoutingControl.READ,
                 result_transformer_=told,
             )
+
+    def answer(self, question: Question, given: Mapping[str, object], limits: Limits) -> Found:
+        """Answer a person's query within its limits."""
+        if self._closed:
+            raise BadUsage(f"the store {self.address.uri} is closed")
+        with our_errors(self.address, limits.time_s), _sendable(given):
+            return neo4j_answer.answer(self._driver, self.address.database, question, given, limits)
 
     def close(self) -> None:
         """Let go of the connections. Closing twice is no error."""

@@ -1,7 +1,7 @@
 """A workspace whose graph is on a server: the archive stays here, its runs are copied there."""
 
 import hashlib
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -11,11 +11,13 @@ import msgspec
 
 from teller.errors import BadUsage, SchemaMismatch, UnknownName
 from teller.graph import parts, queries
+from teller.graph.answer import Found, Limits
 from teller.graph.archive import RunEntry
 from teller.graph.neo4j import TIMEOUT_S, Neo4jStore
 from teller.graph.neo4j_address import Address
 from teller.graph.neo4j_import import Import
 from teller.graph.parts import Part
+from teller.graph.reading import Question
 from teller.graph.schema import FINDING, SAMPLE, Node
 from teller.graph.store import Store
 from teller.graph.workspace import Files, Project, Rest, Workspace
@@ -98,6 +100,11 @@ class SharedWorkspace(Workspace):
             store.close()
             raise
         return store
+
+    def answer(self, question: Question, given: Mapping[str, object], limits: Limits) -> Found:
+        """Answer a person's query on the server, which lets it read and stops it in time."""
+        with self._store() as store:
+            return store.answer(question, given, limits)
 
     def holds(self, run_id: int) -> bool:
         """Tell whether the server has the run as it stands in the archive."""

@@ -10,17 +10,21 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
-from typing import Final, Self
+from typing import Final, Self, TypeVar
 
 import pyarrow as pa
 
 from teller.errors import BadUsage, NothingUsable, StoreBusy
+from teller.graph import dialect, guard
+from teller.graph.answer import Found, Limits
 from teller.graph.archive import Archive, RunEntry
 from teller.graph.embedded import POOL_BYTES, TIMEOUT_S, EmbeddedStore
 from teller.graph.lock import WriterLock
 from teller.graph.published import Current, Published, Scratch
+from teller.graph.reading import Question
 from teller.graph.store import Store, StoreUnreadable
 
+T = TypeVar("T")
 Files = Mapping[str, Sequence[Path]]
 Tables = Mapping[str, pa.Table]
 Project = Callable[[Path, Path], Files]  # generation folder, scratch folder -> files by table name
@@ -112,14 +116,14 @@ class Workspace:
         """
         if self._is_behind():
             self._bring_up_if_free()
-        for left in reversed(range(TRIES)):
-            current = self._look()
-            try:
-                return self._open(self._graph.path(current), read_only=True)
-            except StoreUnreadable:
-                if not left or self._look() == current:
-                    raise
-        raise AssertionError("the loop returns or raises")
+        return self._trying(lambda path: self._open(path, read_only=True))
+
+    def answer(self, question: Question, given: Mapping[str, object], limits: Limits) -> Found:
+        """Answer a person's query on the published graph, in a process of its own."""
+        text = dialect.adapted(question, limits.rows)
+        if self._is_behind():
+            self._bring_up_if_free()
+        return self._trying(lambda path: guard.GUARD.ask(path, text, given, limits))
 
     def holds(self, run_id: int) -> bool:
         """Tell whether the published graph has the run as it stands in the archive."""
@@ -231,6 +235,17 @@ class Workspace:
             raise NothingUsable(f"{self.folder} holds no run yet; `teller ingest DIR` adds one")
         current = self._current()
         return current is None or current.generations != {e.run_id: e.generation for e in runs}
+
+    def _trying(self, use: Callable[[Path], T]) -> T:
+        """Use the current file; where it was replaced meanwhile, use the next."""
+        for left in reversed(range(TRIES)):
+            current = self._look()
+            try:
+                return use(self._graph.path(current))
+            except StoreUnreadable:
+                if not left or self._look() == current:
+                    raise
+        raise AssertionError("the loop returns or raises")
 
     def _current(self) -> Current | None:
         try:

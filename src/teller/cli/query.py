@@ -8,6 +8,8 @@ import typer
 
 from teller.cli import options, out
 from teller.errors import BadUsage
+from teller.graph.answer import ROWS, TIME_S, Limits
+from teller.graph.guard import GUARD
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -39,6 +41,12 @@ def query(
         typer.Option(help="JSON holds ids as strings, as most readers would round them."),
     ] = "table",
     output: options.Out = None,
+    limit: Annotated[
+        int, typer.Option(metavar="ROWS", min=0, help="The most rows that are given; 0: all.")
+    ] = ROWS,
+    timeout: Annotated[
+        float, typer.Option(metavar="SECONDS", help="When the query is stopped.")
+    ] = TIME_S,
     run: options.RunName = "",
     workspace: options.WorkspaceDir = None,
     store: options.StoreUri = "embedded",
@@ -50,6 +58,10 @@ def query(
     """
     if format == "parquet" and output is None:
         raise BadUsage("--format parquet needs -o FILE: a terminal cannot show it")
+    limits = Limits(limit, timeout)
+    if store == "embedded":
+        GUARD.warm()
+    from teller.graph import guarded
     from teller.graph.tokens import parameters
 
     text = sys.stdin.read() if cypher == "-" else cypher
@@ -59,9 +71,12 @@ def query(
         params.setdefault("run", options.run_named(place, run).run_id)
     elif run:
         raise BadUsage("--run is given, but the query does not ask for $run")
-    with place.reader() as graph:
-        found = graph.query(text, params)
-    write_table(found, format, output, quiet=quiet)
+    answer = guarded.ask(place, text, params, limits)
+    write_table(answer.table, format, output, quiet=quiet)
+    if answer.truncated:  # said also to the quiet: who reads the file would take it for all
+        out.note(f"the first {limit:,} of more rows; --limit 0 gives all")
+    for notice in answer.notices:
+        out.note(notice, quiet=quiet)
     return 0
 
 
