@@ -1,5 +1,6 @@
 """The small tables of a run's graph: every label and relation that is not one row a span."""
 
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
@@ -148,13 +149,15 @@ def _steps(run: Assembly) -> Tables:
 
 
 def _samples(run: Assembly) -> Tables:
-    rows, about = [], []
-    for number, fact in enumerate(run.facts):
+    rows, about, met = [], [], Counter[tuple[str, int]]()
+    for fact in run.facts:
         part = run.parts[fact.source]
         text = fact.text
         if fact.place is not None:
             text = str(run.base(part) + fact.place)  # the span it was seen at
         rank = part.identity.rank
+        number = met[fact.name, rank]  # of its kind on its rank: ranks that come change no id
+        met[fact.name, rank] += 1
         sample_id = ids.node_id(run.key, "Sample", "trace", fact.name, rank, number)
         rows.append(
             {

@@ -15,7 +15,7 @@ from typing import Final
 from teller.ingest.glance import Mark, Sight, is_whole, may_grow
 
 PATIENCE: Final = 30.0  # s that a file which does not end, or a folder being filled, is waited for
-SHARE: Final = 10.0  # growing logs take at most one part of so many of the time
+SHARE: Final = 4.0  # × what the last look at them cost, until growing logs are looked at again
 HELD: Final = 2.0  # × the settling time, for a log that grows without a pause
 
 
