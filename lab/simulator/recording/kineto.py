@@ -9,9 +9,10 @@ import numpy as np
 from isal import igzip
 
 from teller.lab.simulator.happened import Happened
+from teller.lab.simulator.recording.columns import text_of
 from teller.lab.simulator.recording.kineto_device import device_events
 from teller.lab.simulator.recording.kineto_host import Trace, host_events
-from teller.lab.simulator.recording.kineto_text import Times, text_of
+from teller.lab.simulator.recording.kineto_times import Times
 from teller.lab.simulator.recording.plan import Recording, Window
 from teller.lab.simulator.recording.seen import seen
 from teller.lab.simulator.recording.titles import worker_title
@@ -121,8 +122,9 @@ def _tail(trace: Trace, name: str) -> str:
     lasting = trace.times.lasting(np.array([trace.seen.end_ns - trace.seen.start_ns]))[0].as_py()
     return (
         f'  {{\n    "ph": "X", "cat": "Trace", "ts": {start}, "dur": {lasting},\n'
-        '    "pid": "Spans", "tid": "PyTorch Profiler",\n    "name": "PyTorch Profiler (0)",\n    "args": {\n'
-        '      "Op count": 0\n    }\n  },\n  {\n    "name": "Iteration Start: PyTorch Profiler", '
+        '    "pid": "Spans", "tid": "PyTorch Profiler",\n    "name": "PyTorch Profiler (0)",\n'
+        '    "args": {\n      "Op count": 0\n    }\n  },\n'
+        '  {\n    "name": "Iteration Start: PyTorch Profiler", '
         '"ph": "i", "s": "g",\n    "pid": "Traces", "tid": "Trace PyTorch Profiler", '
         f'"ts": {start}\n  }},\n  {{\n    "name": "Record Window End", "ph": "i", "s": "g",\n'
         f'    "pid": "", "tid": "", "ts": {end}\n  }}\n  ],\n  "traceName": "/tmp/{name}"\n}}\n'

@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 
 from teller.lab.simulator.happened import NEVER, DeviceKind, DeviceSpans, HostKind, Ints
 from teller.lab.simulator.recording import looks
-from teller.lab.simulator.recording.distinct import distinct
+from teller.lab.simulator.recording.columns import distinct, joined, number, picked
 from teller.lab.simulator.recording.kineto_args import copy_name, quoted, shape
 from teller.lab.simulator.recording.kineto_host import (
     Trace,
@@ -18,7 +18,6 @@ from teller.lab.simulator.recording.kineto_host import (
     correlations,
     external,
 )
-from teller.lab.simulator.recording.kineto_text import joined, number, picked
 from teller.lab.simulator.recording.seen import Flags, column
 
 _CATEGORIES: Final = ("kernel", "gpu_memcpy", "gpu_memset")

@@ -10,9 +10,9 @@ import pyarrow as pa
 
 from teller.lab.simulator.happened import NEVER, Happened, HostKind, HostSpans, Ints, Joins
 from teller.lab.simulator.recording import looks
-from teller.lab.simulator.recording.distinct import distinct
+from teller.lab.simulator.recording.columns import distinct, joined, number, picked
 from teller.lab.simulator.recording.kineto_args import comm, kernel_of, quoted
-from teller.lab.simulator.recording.kineto_text import Times, joined, number, picked
+from teller.lab.simulator.recording.kineto_times import Times
 from teller.lab.simulator.recording.nesting import parents
 from teller.lab.simulator.recording.plan import Recording
 from teller.lab.simulator.recording.seen import Flags, Seen, column

@@ -41,10 +41,8 @@ def write(
     with closing(sqlite3.connect(path, isolation_level=None)) as database:
         _enums(database, version)
     count = 0
-    with (
-        closing(dbapi.connect(str(path), autocommit=True)) as database,
-        database.cursor() as cursor,
-    ):
+    bulk: Any = dbapi.connect(str(path), autocommit=True)
+    with closing(bulk), closing(bulk.cursor()) as cursor:
         for pragma in _QUICK:
             cursor.execute(f"PRAGMA {pragma}")
             cursor.fetchall()

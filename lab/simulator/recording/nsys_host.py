@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 
 from teller.lab.simulator.happened import NEVER, OPS, HostKind, Ints, Tiny
 from teller.lab.simulator.recording import looks
-from teller.lab.simulator.recording.distinct import distinct
+from teller.lab.simulator.recording.columns import distinct
 from teller.lab.simulator.recording.nsys_process import Process, Rows, texts
 from teller.lab.simulator.recording.nsys_schema import NVTX, OVERHEAD, RUNTIME, SYNC, number
 from teller.lab.simulator.recording.seen import Flags, column

@@ -134,8 +134,8 @@ ENUMS: Final = {
 
 
 def number(version: str) -> tuple[int, ...]:
-    """Give a version as numbers, to be compared."""
-    return tuple(map(int, version.split(".")))
+    """Give the numbers of a version, to be compared."""
+    return tuple(map(int, re.findall(r"\d+", version)))
 
 
 @cache

@@ -17,8 +17,6 @@ NCCL: Final = ("2.18.5", "2.21.5", "2.25.1", "2.27.7", "2.29.2")
 RECORDER: Final = ("2.4", "2.9", "2.10")
 DMESG: Final = ("iso", "human", "boot")
 
-SECOND: Final = 1_000_000_000
-
 # what is drawn, and how often
 _SHARES: Final = {
     "nsys": 0.55,  # else Kineto; both in `both` of runs
@@ -47,6 +45,7 @@ _SHARES: Final = {
     "lost": 0.12,
     "zoned": 0.2,  # local times that are not UTC
     "colour": 0.3,
+    "requests_logged": 0.35,  # a line as a request comes
     "early": 0.1,  # the device's clock was converted badly
     "two_windows": 0.15,
     "part": 0.5,  # profilers ran for a part of the run
@@ -90,7 +89,7 @@ class Recording:
     seed: int
     run: str  # opaque
     clocks: tuple[Clock, ...]  # by host
-    windows: tuple[Window, ...]
+    shares: tuple[tuple[float, float], ...]  # of the run, in which profilers ran
     nsys: str | None = None  # version of the export's schema
     graph_mode: Literal["node", "graph"] = "node"
     payload: bool = False
@@ -107,6 +106,7 @@ class Recording:
     flight_recorder: Literal["pickle", "json"] | None = None
     recorder_version: str = "2.9"
     engine_log: bool = False
+    requests_logged: bool = False
     colour: bool = False
     zone_s: int = 0  # of local times in logs, seconds east of UTC
     prometheus: bool = False
@@ -120,21 +120,28 @@ class Recording:
     repeated_pids: bool = False
     lost: float = 0.0  # share of calls and device work that the profiler dropped
 
+    def windows(self, end_ns: int) -> tuple[Window, ...]:
+        """Give when profilers ran, of a run that ended then."""
+        return tuple(Window(int(a * end_ns), int(b * end_ns)) for a, b in self.shares)
+
     def pid(self, scene: Scene, rank: int) -> int:
         """Give the pid of a rank's worker, as its own system counts."""
         place = scene.places[rank]
         return 30 + 7 * place.device if self.repeated_pids else place.pid
 
+    def api_pid(self, scene: Scene) -> int:
+        """Give the pid of the server in front of the engine, on the first host."""
+        return 1 if self.repeated_pids else max(1, scene.hosts[0].engine_pid - 41)
+
     def engine_pid(self, scene: Scene, host: int) -> int:
         """Give the pid of the engine's process on a host."""
-        return 1 if self.repeated_pids else scene.hosts[host].engine_pid
+        return 27 if self.repeated_pids else scene.hosts[host].engine_pid
 
 
 def plain(scene: Scene, **other: object) -> Recording:
     """Give a recording with true clocks of the whole run; `other` are fields to set."""
-    whole = Window(0, round(scene.seconds * SECOND))
     still = (Clock(),) * len(scene.hosts)
-    given = {"seed": 0, "run": "run-000000", "clocks": still, "windows": (whole,)} | other
+    given = {"seed": 0, "run": "run-000000", "clocks": still, "shares": ((0.0, 1.0),)} | other
     return Recording(**given)  # type: ignore[arg-type]  # fields by name
 
 
@@ -157,14 +164,14 @@ def draw(scene: Scene, random: np.random.Generator) -> Recording:
     }
     same = (
         "payload", "operators", "python", "told", "flows", "nccl_log", "nccl_calls", "engine_log",
-        "colour", "prometheus", "gpu_csv", "gpu_dmon", "client", "otlp", "inspector", "packed",
-        "repeated_pids",
+        "requests_logged", "colour", "prometheus", "gpu_csv", "gpu_dmon", "client", "otlp",
+        "inspector", "packed", "repeated_pids",
     )  # fmt: skip
     return Recording(
         seed=int(random.integers(1 << 62)),
         run=f"run-{random.integers(1 << 48):012x}",
         clocks=tuple(_clock(random) for _ in scene.hosts),
-        windows=_windows(scene, random, part=has["part"], two=has["two_windows"]),
+        shares=_shares(random, part=has["part"], two=has["two_windows"]),
         **traced,  # type: ignore[arg-type]  # fields by name
         **{name: has[name] for name in same},  # type: ignore[arg-type]
     )
@@ -175,15 +182,14 @@ def _clock(random: np.random.Generator) -> Clock:
     return Clock(int(random.choice((-1, 1)) * size), float(random.normal(0, _DRIFT_PPM)))
 
 
-def _windows(
-    scene: Scene, random: np.random.Generator, *, part: bool, two: bool
-) -> tuple[Window, ...]:
-    whole = round(scene.seconds * SECOND)
+def _shares(
+    random: np.random.Generator, *, part: bool, two: bool
+) -> tuple[tuple[float, float], ...]:
     if not part:
-        return (Window(0, whole),)
-    first, last = np.sort(random.uniform(0, 0.3, 2)) * whole
-    start, end = int(first), whole - int(last)
+        return ((0.0, 1.0),)
+    first, last = sorted(random.uniform(0, 0.3, 2).tolist())
+    start, end = first, 1 - last
     if not two:
-        return (Window(start, end),)
-    middle, pause = (start + end) // 2, int(0.05 * whole)
-    return Window(start, middle - pause), Window(middle + pause, end)
+        return ((start, end),)
+    middle = (start + end) / 2
+    return (start, middle - 0.05), (middle + 0.05, end)

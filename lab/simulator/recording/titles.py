@@ -1,6 +1,11 @@
 """What processes and threads of an engine are called; the place of a rank as engines print it."""
 
+from typing import Final
+
+from teller.lab.simulator.recording.nsys_schema import number
 from teller.lab.simulator.scene import Scene
+
+_PLACED: Final = (0, 12)  # vLLM's release that names files by place
 
 
 def worker_title(scene: Scene, rank: int | None) -> str:
@@ -34,3 +39,18 @@ def sglang_place(scene: Scene, rank: int) -> str:
     place = scene.places[rank]
     parts = [("DP", place.dp, scene.dp), ("PP", place.pp, scene.pp), ("TP", place.tp, scene.tp)]
     return "".join(f" {axis}{n}" for axis, n, size in parts if size > 1)
+
+
+def trace_name(scene: Scene, rank: int, pid: int, end_ns: int, part: str = "") -> str:
+    """Give the name of the file of a rank's profile, as the engine's release calls it."""
+    place = scene.places[rank]
+    if scene.engine == "sglang":
+        axes = f"-TP-{place.tp}" + (f"-DP-{place.dp}" if scene.dp > 1 else "")
+        return f"{end_ns / 1e9:.6f}{axes}{f'-PP-{place.pp}' if scene.pp > 1 else ''}.trace.json"
+    if scene.engine == "trtllm":
+        return f"trace-rank-{rank}{part}.json"
+    host = scene.hosts[place.host].name
+    if number(scene.engine_version) >= _PLACED:
+        where = f"dp{place.dp}_pp{place.pp}_tp{place.tp}_ep{place.ep}_rank{rank}"
+        return f"{where}.{end_ns}.pt.trace.json"
+    return f"{host}_{pid}.{end_ns}.pt.trace.json"

@@ -1,7 +1,4 @@
-"""Columns of numbers and texts as events of a Kineto trace, all of a kind at once."""
-
-from dataclasses import dataclass
-from typing import Final
+"""Columns as text: distinct values are made once and taken for all rows, pieces put together."""
 
 import numpy as np
 import pyarrow as pa
@@ -9,27 +6,26 @@ import pyarrow.compute as pc
 
 from teller.lab.simulator.happened import Ints
 
-THOUSAND: Final = 1_000
-_DIGITS: Final = pa.array([f".{n:03d}" for n in range(THOUSAND)])
+
+def distinct(*columns: Ints) -> tuple[list[tuple[int, ...]], Ints]:
+    """Give the distinct rows of columns, and for each row which of them it is."""
+    key = np.zeros(len(columns[0]), np.int64)
+    parts: list[tuple[Ints, int]] = []
+    for column in columns:
+        values, which = _coded(column)
+        key = key * max(len(values), 1) + which
+        parts.append((values, max(len(values), 1)))
+    keys, which = _coded(key)
+    found = []
+    for values, size in reversed(parts):
+        found.append(values[keys % size].tolist() if len(values) else [])
+        keys = keys // size
+    return list(zip(*reversed(found), strict=True)), which
 
 
-@dataclass(frozen=True, slots=True)
-class Times:
-    """How a generation writes times: what they count from, and whether with fractions of a µs."""
-
-    base_ns: int
-    whole: bool
-
-    def text(self, time_ns: Ints) -> pa.Array:
-        """Give moments in µs."""
-        return self.lasting(time_ns - self.base_ns)
-
-    def lasting(self, ns: Ints) -> pa.Array:
-        """Give durations in µs."""
-        micro = pc.cast(pa.array(ns // THOUSAND), pa.string())
-        if self.whole:
-            return micro
-        return joined(micro, _DIGITS.take(pa.array(ns % THOUSAND)))
+def _coded(column: Ints) -> tuple[Ints, Ints]:
+    coded = pa.array(column).dictionary_encode()
+    return coded.dictionary.to_numpy().copy(), coded.indices.to_numpy().astype(np.int64)
 
 
 def number(values: Ints) -> pa.Array:
