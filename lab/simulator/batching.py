@@ -163,10 +163,10 @@ class Scheduler:
 
 
 def arrivals(scene: Scene, random: np.random.Generator, horizon_ns: int) -> list[Work]:
-    """Draw the requests of a run in order of arrival; some are there already when it begins."""
+    """Draw the requests of a run in order of arrival; a few are there when it begins."""
     load = scene.load
     rate = load.rate * (1 + max(p.dp for p in scene.places))
-    ready = int(rate * float(np.exp(load.output_mu)) * 0.5 * 0.02) + 2
+    ready = 1 + int(random.integers(1, 4))
     count = int(rate * horizon_ns / 1e9 * 1.4) + 8
     gaps = random.exponential(1e9 / rate, count)
     gaps[random.random(count) < load.bursts] *= 0.02

@@ -1,4 +1,4 @@
-"""Causes: drawn for a scene, acting on steps. What each does is in `acts`, what there is in a table."""
+"""Causes: drawn for a scene, acting on steps. What each does is in the modules of `acts`."""
 
 import tomllib
 from dataclasses import dataclass, field
@@ -133,7 +133,7 @@ def culprit(cause: Cause, scene: Scene) -> Culprit:
     kind, host = cause.spec.culprit, scene.hosts[cause.host].name
     place = scene.places[cause.rank]
     if kind == "rank":
-        ranks = (cause.rank,)
+        ranks: tuple[int, ...] = (cause.rank,)
         if cause.spec.target == "stage":
             ranks = tuple(p.rank for p in scene.places if p.pp == place.pp)
         return Culprit(kind=kind, ranks=ranks, hosts=(host,))
@@ -149,14 +149,14 @@ def culprit(cause: Cause, scene: Scene) -> Culprit:
         return Culprit(kind=kind, groups=groups)
     more: dict[str, Any] = {}
     if kind == "component":
-        more["components"] = (COMPONENTS.get(cause.spec.kind, "engine"),)
+        more["components"] = (COMPONENTS[cause.spec.kind],)
     return Culprit(kind=kind, **more)
 
 
 COMPONENTS: Final = {
-    "cpu_launch_bound": "runtime", "graph_fallback": "engine", "scheduler_overhead": "scheduler",
+    "cpu_launch_bound": "executor", "graph_fallback": "executor", "scheduler_overhead": "scheduler",
     "compile_in_serving": "compiler", "kv_preemption": "kv_cache", "tokenizer_stall": "tokenizer",
-    "log_storm": "logging", "storage_stall": "storage",
+    "log_storm": "frontend", "storage_stall": "storage",
 }  # fmt: skip
 
 

@@ -1,6 +1,7 @@
 """Gathers the columns of a run, step by step, for each rank."""
 
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
@@ -187,9 +188,9 @@ _TYPES: dict[str, type] = {
 }  # fmt: skip
 
 
-def _table(parts: list[dict[str, Ints]], kind: type, *, order: bool = True) -> dict[str, Ints]:
+def _table(parts: list[dict[str, Ints]], kind: type, *, order: bool = True) -> dict[str, Any]:
     names = list(kind.__dataclass_fields__)  # type: ignore[attr-defined] # a dataclass
-    out = {
+    out: dict[str, Any] = {
         n: np.concatenate([p.get(n, np.zeros(len(p["step"]))) for p in parts]).astype(
             _TYPES.get(n, np.int32)
         )

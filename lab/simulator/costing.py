@@ -98,7 +98,8 @@ class Coster:
         speed = np.array(self.scene.nuisance.device_speed)[rows]
         ns = ns * noise * speed[:, None]
         ns[:, program.collectives.device] = 0.0
-        return np.maximum(ns, 0.0)
+        work: Floats = np.maximum(ns, 0.0)
+        return work
 
     def _factors(self, program: Program, rows: Ints, effects: Effects) -> Floats:
         """Give the factor on each kernel of each rank."""

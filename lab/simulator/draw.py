@@ -7,7 +7,16 @@ import numpy as np
 
 from teller.lab.simulator import catalog
 from teller.lab.simulator.scene import (
-    EngineName, Gpu, Group, Host, Load, Mode, Model, Nuisance, Place, Scene,
+    EngineName,
+    Gpu,
+    Group,
+    Host,
+    Load,
+    Mode,
+    Model,
+    Nuisance,
+    Place,
+    Scene,
 )  # fmt: skip
 
 T = TypeVar("T")
@@ -164,17 +173,15 @@ def _nuisance(random: np.random.Generator, ranks: int) -> Nuisance:
 
 
 def _load(random: np.random.Generator, model: Model, gpu: Gpu, layout: Layout, steps: int) -> Load:
-    """Draw a load that keeps a batch of 2 to 64 requests a replica busy."""
+    """Draw the load; its rate is the batch that it is to keep, until it is calibrated."""
     batch = float(np.exp(random.uniform(np.log(2.5), np.log(64))))
     output_mu = float(random.uniform(np.log(30), np.log(max(40, steps))))
     output_sigma = float(random.uniform(0.3, 0.8))
-    step_s = weights_bytes(model) / (layout.tp * layout.pp) / gpu.memory / 0.6 + 0.006
-    mean = float(np.exp(output_mu + output_sigma**2 / 2))
     block = 16
     kv = 2 * model.layers / layout.pp * max(model.kv_heads / layout.tp, 1) * model.head * 2
     room = 0.88 * gpu.memory_gib * 2**30 - weights_bytes(model) / (layout.tp * layout.pp)
     return Load(
-        rate=batch / (mean * step_s), prompt_mu=float(random.uniform(4.6, 7.4)),
+        rate=batch, prompt_mu=float(random.uniform(4.6, 7.4)),
         prompt_sigma=float(random.uniform(0.3, 0.9)), output_mu=output_mu,
         output_sigma=output_sigma, batch_limit=256,
         token_limit=_pick(random, (2048, 4096, 8192)),

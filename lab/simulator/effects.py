@@ -42,6 +42,10 @@ class Effects:
     extras: tuple[tuple[str, int, str], ...] = ()
     schedule_ns: float = 0.0  # more time between steps
     queue_ns: float = 0.0  # more time between arrival and queue, for requests that arrive now
+    blocks: float = 0.0  # share of the cache's used blocks that is left; 0 leaves all
+    giant: float = 0.0  # a request comes that asks for this share of the cache
+    held: bool = True  # it still waits; else it is given up
+    arrivals: float = 1.0  # factor on the rate of requests
     stuck: tuple[int, int] | None = None  # (rank, collective) that it never enters
     mismatch: tuple[int, int] | None = None  # (rank, collective) that it enters with another size
     dead: int = -1  # rank whose process ends in this step

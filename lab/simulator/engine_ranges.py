@@ -32,22 +32,17 @@ class Engine:
         self._scene, self._on, self._columns = scene, names.scopes, columns
         self._names = [numbers.number(n) for n in _RANGES[scene.engine]]
 
-    def record(self, cell: Cell, done: "Done", planned_ns: float) -> None:
-        """Write scheduling before a step, waiting for it, and what is done with its tokens."""
+    def record(self, cell: Cell, done: "Done") -> None:
+        """Write scheduling before a step, and waiting for its tokens."""
         if not self._on:
             return
-        begin, end = done.begin_ns, done.end_ns
-        scheduled = planned_ns + done.idle_ns + (begin - planned_ns - done.idle_ns) * 0.7
-        if end > NEVER_NS / 2:
-            end = NEVER
-        first = planned_ns + done.idle_ns
-        starts = [first, begin]
-        ends = [scheduled, end]
+        scheduled = done.planned_ns + (done.begin_ns - done.planned_ns) * 0.8
+        end = NEVER if done.end_ns > NEVER_NS / 2 else done.end_ns
         rows = {
             "name": np.array(self._names[:2]), "kind": np.full(2, HostKind.ENGINE),
             "process": np.ones(2), "thread": np.zeros(2),
-            "start_ns": np.array(starts).astype(np.int64),
-            "end_ns": np.array(ends).astype(np.int64), "correlation": np.zeros(2),
+            "start_ns": np.array([done.planned_ns, done.begin_ns]).astype(np.int64),
+            "end_ns": np.array([scheduled, end]).astype(np.int64), "correlation": np.zeros(2),
             "step": np.full(2, NEVER), "collective": np.full(2, NEVER), "size_bytes": np.zeros(2),
         }  # fmt: skip
         for replica in cell.replicas:

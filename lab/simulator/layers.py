@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 from teller.lab.simulator import catalog, dialect
 from teller.lab.simulator.dialect import Dialect, torch_kernel
+from teller.lab.simulator.extras import EXTRAS
 from teller.lab.simulator.happened import HostKind
 from teller.lab.simulator.scene import Scene
 from teller.lab.simulator.tape import Tape, Work
@@ -267,35 +268,4 @@ class Layers:
         for tag, layer, where in self.kind.extras:
             if (layer, where) == (number, role) and not self.in_graph:
                 with self.tape.tagged(tag):
-                    EXTRAS[tag](self)
-
-
-def _hidden_sync(layers: Layers) -> None:
-    own = catalog.host("operator")
-    with (
-        layers.tape.span("aten::item", HostKind.OPERATOR, own, own),
-        layers.tape.span("aten::_local_scalar_dense", HostKind.OPERATOR, own),
-    ):
-        layers.tape.read_back(4.0)
-
-
-def _allocation(layers: Layers) -> None:
-    with layers.tape.span("aten::empty", HostKind.OPERATOR, catalog.host("operator")):
-        layers.tape.call("cudaMalloc", catalog.host("malloc"), six(constant=64.0 * 2**20))
-    layers.tape.sync("cudaFree")
-
-
-def _blocking_copy(layers: Layers) -> None:
-    own = catalog.host("operator")
-    with (
-        layers.tape.span("aten::to", HostKind.OPERATOR, own * 0.5),
-        layers.tape.span("aten::copy_", HostKind.OPERATOR, own * 0.5),
-    ):
-        layers.tape.pageable(4.0 * 2**20)
-
-
-EXTRAS = {
-    "hidden_sync": _hidden_sync,
-    "device_allocation": _allocation,
-    "blocking_copy": _blocking_copy,
-}
+                    EXTRAS[tag](self.tape)

@@ -105,8 +105,9 @@ def _meet(
     shifts: list[tuple[int, Floats]] = []
     number = 0
     for i, (wait, row, tick) in enumerate(program.waits):
-        if latest[i] is not None:
-            ahead = np.maximum(ahead, latest[i] + shift)
+        held = latest[i]
+        if held is not None:
+            ahead = np.maximum(ahead, held + shift)
         now = done[:, row] + ahead
         if wait is Wait.COLLECTIVE:
             op, group = program.collectives.op[number], program.collectives.group[number]

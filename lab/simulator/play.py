@@ -13,6 +13,7 @@ from teller.lab.simulator.collecting import Columns, StepFacts
 from teller.lab.simulator.costing import Coster, Owned
 from teller.lab.simulator.effects import Effects
 from teller.lab.simulator.engine_ranges import Engine
+from teller.lab.simulator.intake import Intake
 from teller.lab.simulator.library import Library
 from teller.lab.simulator.motion import NEVER_NS, Moved, advance
 from teller.lab.simulator.program import Amounts, Floats, Program
@@ -23,18 +24,26 @@ Acting = Callable[[int, int, Effects], None]  # (step, now in ns, effects to cha
 
 
 @dataclass(frozen=True, slots=True)
-class Done:
-    """One step of one cell, as it was played."""
+class Plan:
+    """What a step of a cell does, whatever acts on it: what a replay repeats."""
 
     index: int
     slot: int
     batches: dict[int, Batch]
-    begin_ns: float  # when the workers could begin
     idle_ns: float  # time before it in which there was nothing to do
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """One step of one cell, as it was played."""
+
+    plan: Plan
+    planned_ns: float  # when the engine began to plan it
+    begin_ns: float  # when the workers were told
     end_ns: float  # when the engine had the tokens
     ends: dict[int, float]  # by rank
     stages: tuple["Stage", ...]
-    effects: Effects | None
+    effects: Effects
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +64,7 @@ class State:
     host: Floats
     device: Floats
     finished: dict[int, float]  # by slot: when its last step had its tokens
+    engine: float = 0.0
 
 
 @dataclass(slots=True)
@@ -76,31 +86,29 @@ class Player:
         self.engine = Engine(self.scene, self.names, self.library.names, self.columns)
 
     def step(
-        self, cell: Cell, index: int, slot: int, batches: dict[int, Batch], begin_ns: float,
-        idle_ns: float, state: State, effects: Effects | None, *, record: bool,
+        self, cell: Cell, plan: Plan, begin_ns: float, planned_ns: float, state: State,
+        effects: Effects, *, record: bool,
     ) -> Done:  # fmt: skip
         """Play one step on all stages of a cell; `state` goes on to its end."""
-        acting = effects or Effects(len(self.scene.places))
         stages, ready = [], np.zeros(len(cell.stages[0]))
-        for number, ranks in enumerate(cell.stages):
-            stage = self._stage(cell, number, index, ranks, batches, begin_ns, ready, acting, state)
+        for number in range(len(cell.stages)):
+            stage = self._stage(cell, number, plan, begin_ns, ready, effects, state)
             stages.append(stage)
             sends = [i for i, o in enumerate(stage.program.collectives.op) if o == "send"]
             if sends:
                 ready = stage.moved.left[:, sends[-1]]
             if record:
-                self._record(stage, index, batches, acting)
+                self._record(stage, plan, effects)
         last = stages[-1]
         end = float(last.moved.tick[:, -1].max())
-        ends = {
-            r: float(s.moved.tick[i, -1]) for s in stages for i, r in enumerate(s.ranks)
-        }
-        return Done(index, slot, batches, begin_ns, idle_ns, end, ends, tuple(stages), effects)
+        ends = {r: float(s.moved.tick[i, -1]) for s in stages for i, r in enumerate(s.ranks)}
+        return Done(plan, planned_ns, begin_ns, end, ends, tuple(stages), effects)
 
     def _stage(
-        self, cell: Cell, number: int, index: int, ranks: tuple[int, ...],
-        batches: dict[int, Batch], begin_ns: float, ready: Floats, effects: Effects, state: State,
+        self, cell: Cell, number: int, plan: Plan, begin_ns: float, ready: Floats,
+        effects: Effects, state: State,
     ) -> Stage:  # fmt: skip
+        ranks, batches, index = cell.stages[number], plan.batches, plan.index
         prefill = any(b.contexts for b in batches.values())
         requests = max(b.contexts + b.generations for b in batches.values())
         kind = self.library.kind(number, prefill=prefill, requests=requests, effects=effects)
@@ -119,12 +127,10 @@ class Player:
         state.host[rows], state.device[rows] = moved.tick[:, -1], moved.end[:, -1]
         return Stage(ranks, program, owned, moved, amounts)
 
-    def _record(
-        self, stage: Stage, index: int, batches: dict[int, Batch], effects: Effects
-    ) -> None:
-        facts = []
+    def _record(self, stage: Stage, plan: Plan, effects: Effects) -> None:
+        facts, index = [], plan.index
         for rank in stage.ranks:
-            batch = batches.get(self.scene.places[rank].dp, Batch())
+            batch = plan.batches.get(self.scene.places[rank].dp, Batch())
             name = self.library.names.number(naming.step_name(self.scene, self.names, index, batch))
             facts.append(StepFacts(
                 index, name, batch.contexts, batch.generations, batch.context_tokens,
@@ -141,56 +147,53 @@ class Player:
             (replica, slot): Scheduler(self.scene, self.scene.load, slots)
             for replica in cell.replicas for slot in range(slots)
         }  # fmt: skip
-        state = self._fresh(slots)
-        pending = list(reversed(queue))
-        now, index = 0.0, 0
-        while index < steps and now < limit_ns:
+        state = self.fresh()
+        intake = Intake(self.scene, cell, schedulers, list(reversed(queue)))
+        for index in range(steps):
             slot = index % slots
             effects = Effects(len(self.scene.places))
-            now = max(now, state.finished[slot], float(state.host[list(cell.stages[0])].min()))
+            now = max(state.finished[slot], float(state.host[list(cell.stages[0])].min()))
+            now = max(now, state.engine)
+            if now > limit_ns:
+                return
             self.acting(index, int(now), effects)
-            _arrive(pending, schedulers, cell, slots, now, effects)
-            planned = {r: schedulers[r, slot].plan() for r in cell.replicas}
+            intake.take(now, effects)
+            chosen = {r: schedulers[r, slot].plan() for r in cell.replicas}
             idle = 0.0
-            if not any(chosen for _, chosen in planned.values()):
-                if slots > 1 and any(s.running or s.waiting for s in schedulers.values()):
-                    index += 1
-                    continue
-                if not pending:
+            if not any(c for _, c in chosen.values()):
+                if any(s.running for s in schedulers.values()):
+                    continue  # another slot of the pipeline has work
+                coming = intake.next_ns()
+                if coming is None:
                     return
-                idle = max(0.0, pending[-1].queued_ns - now)
-                now = max(now, float(pending[-1].queued_ns))
-                _arrive(pending, schedulers, cell, slots, now, effects)
-                planned = {r: schedulers[r, slot].plan() for r in cell.replicas}
-            batches = {r: batch for r, (batch, _) in planned.items()}
-            begin = now + self._between(cell, index, effects)
-            done = self.step(cell, index, slot, batches, begin, idle, state, effects, record=True)
-            self.engine.record(cell, done, now)
-            state.finished[slot] = done.end_ns
-            for replica, (_, chosen) in planned.items():
-                schedulers[replica, slot].finish(chosen, index, int(begin), int(min(done.end_ns, 1e17)))
+                idle = max(0.0, coming - now)
+                intake.take(now + idle, effects)
+                chosen = {r: schedulers[r, slot].plan() for r in cell.replicas}
+            plan = Plan(index, slot, {r: batch for r, (batch, _) in chosen.items()}, idle)
+            begin = now + idle + self._between(cell, index, effects)
+            done = self.step(cell, plan, begin, now + idle, state, effects, record=True)
+            self.engine.record(cell, done)
+            self._finish(done, state)
+            for replica, (_, taken) in chosen.items():
+                end = int(min(done.end_ns, 1e17))
+                schedulers[replica, slot].finish(taken, index, int(begin), end)
             yield done
             if done.end_ns > _STUCK:
                 return
-            if slots == 1:
-                now = done.end_ns
-            index += 1
 
-    def repeat(self, cell: Cell, plan: list[Done]) -> Iterator[Done]:
-        """Play the plan of a run again without any cause: same batches, same idle times."""
-        state = self._fresh(self.scene.pp)
-        now = 0.0
-        for done in plan:
-            healthy = Effects(len(self.scene.places))
-            now = max(now, state.finished[done.slot], float(state.host[list(cell.stages[0])].min()))
-            begin = now + done.idle_ns + self._between(cell, done.index, healthy)
-            again = self.step(
-                cell, done.index, done.slot, done.batches, begin, done.idle_ns, state, None, record=False
-            )
-            state.finished[done.slot] = again.end_ns
-            if self.scene.pp == 1:
-                now = again.end_ns
-            yield again
+    def again(self, cell: Cell, done: Done, state: State, effects: Effects) -> Done:
+        """Play a step's plan again under other effects: same batches, same idle time."""
+        now = max(state.finished[done.plan.slot], float(state.host[list(cell.stages[0])].min()))
+        now = max(now, state.engine) + done.plan.idle_ns
+        begin = now + self._between(cell, done.plan.index, effects)
+        played = self.step(cell, done.plan, begin, now, state, effects, record=False)
+        self._finish(played, state)
+        return played
+
+    def _finish(self, done: Done, state: State) -> None:
+        state.finished[done.plan.slot] = done.end_ns
+        if self.scene.pp == 1:
+            state.engine = done.end_ns
 
     def _between(self, cell: Cell, index: int, effects: Effects) -> float:
         """Give what the engine does between steps, in ns."""
@@ -198,25 +201,11 @@ class Player:
         own = self.scene.nuisance.schedule_ns * float(np.exp(random.normal(0, 0.12)))
         return own * self.scene.nuisance.host_speed + effects.schedule_ns
 
-    def _fresh(self, slots: int) -> State:
+    def fresh(self) -> State:
+        """Give the state at the beginning of a run."""
         ranks = len(self.scene.places)
-        return State(np.zeros(ranks), np.zeros(ranks), dict.fromkeys(range(slots), 0.0))
-
-
-def _arrive(
-    pending: list[Work], schedulers: dict[tuple[int, int], Scheduler], cell: Cell, slots: int,
-    now: float, effects: Effects,
-) -> None:  # fmt: skip
-    """Give the scheduler what has arrived; a slow tokenizer keeps requests back."""
-    while pending and pending[-1].arrival_ns <= now:
-        one = pending[-1]
-        if effects.queue_ns and one.queued_ns == one.arrival_ns:
-            one.queued_ns = one.arrival_ns + int(effects.queue_ns)
-        if one.queued_ns > now:
-            return
-        pending.pop()
-        one.replica = cell.replicas[one.number % len(cell.replicas)]
-        schedulers[one.replica, (one.number // len(cell.replicas)) % slots].waiting.append(one)
+        slots = dict.fromkeys(range(self.scene.pp), 0.0)
+        return State(np.zeros(ranks), np.zeros(ranks), slots)
 
 
 def requests_of(scene: Scene, cell: Cell, cells_count: int, horizon_ns: int) -> list[Work]:

@@ -5,8 +5,9 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 
 from teller.lab.simulator import catalog
 from teller.lab.simulator.dialect import Dialect
+from teller.lab.simulator.extras import EXTRAS
 from teller.lab.simulator.happened import CopyKind, HostKind
-from teller.lab.simulator.layers import EXTRAS, Kind, Layers
+from teller.lab.simulator.layers import Kind, Layers
 from teller.lab.simulator.program import Program
 from teller.lab.simulator.scene import Scene
 from teller.lab.simulator.tape import Names, Tape
@@ -54,7 +55,7 @@ def _extras(layers: Layers, role: str) -> None:
     for tag, layer, where in layers.kind.extras:
         if (layer, where) == (-1, role):
             with layers.tape.tagged(tag):
-                EXTRAS[tag](layers)
+                EXTRAS[tag](layers.tape)
 
 
 def _operator(layers: Layers, name: str, ns: float) -> None:

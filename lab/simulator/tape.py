@@ -169,7 +169,7 @@ class Tape:
     def memset(self) -> None:
         """Clear a small workspace."""
         correlation = self.call("cudaMemsetAsync", catalog.host("memset"))
-        work = Work("memset", "copy", fixed_ns=-300.0)
+        work = Work("memset", "stream")
         tick = len(self._rows.ticks) - 1
         self._device("Memset (Device)", work, correlation, tick, kind=DeviceKind.MEMSET)
 

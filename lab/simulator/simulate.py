@@ -1,0 +1,149 @@
+"""One simulated run, whole: scene, causes, play, replays, labels, and what else can be seen."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+import numpy as np
+
+from teller.lab.simulator import acts, causes, dialect, draw, gauges, telling
+from teller.lab.simulator.batching import Work
+from teller.lab.simulator.calibrate import calibrated
+from teller.lab.simulator.causes import Cause
+from teller.lab.simulator.cells import Cell, cells_of
+from teller.lab.simulator.dialect import Dialect
+from teller.lab.simulator.draw import Wanted
+from teller.lab.simulator.effects import Effects
+from teller.lab.simulator.happened import Happened, Request
+from teller.lab.simulator.library import Library
+from teller.lab.simulator.motion import NEVER_NS
+from teller.lab.simulator.play import Done, Player, requests_of
+from teller.lab.simulator.scene import Scene
+from teller.lab.simulator.truths import Labels
+
+_STUCK: Final = NEVER_NS / 2
+_WATCHED_NS: Final = (30e9, 660e9)  # how long a hang is recorded
+
+
+@dataclass(frozen=True, slots=True)
+class Simulated:
+    """A run and its labels. `steps` are (planned, begin, end) in ns by cell."""
+
+    happened: Happened
+    labels: tuple[Labels, ...]
+    causes: tuple[Cause, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """What to simulate: a seed, the causes by kind, and what is not left to chance.
+
+    `severity` holds for all causes; None draws it. `twin`: play freely without any cause.
+    """
+
+    seed: int
+    kinds: tuple[str, ...] = ()
+    wanted: Wanted = field(default_factory=Wanted)
+    severity: float | None = None
+    twin: bool = False
+
+
+def simulate(order: Order) -> Simulated:
+    """Simulate a run. The same order gives the same run, bit for bit."""
+    scene, names = scene_of(order.seed, order.wanted)
+    found = () if order.twin else _causes(order, scene)
+    library = Library(scene, names)
+
+    def acting(step: int, now: int, effects: Effects) -> None:
+        acts.apply(found, scene, step, now, effects)
+
+    player = Player(scene, names, library, acting)
+    labels = tuple(Labels(c, scene) for c in found)
+    played = _play(player, labels, found, order.wanted.steps)
+    happened = _happened(player, played, found, scene)
+    return Simulated(happened, labels, found)
+
+
+def scene_of(seed: int, wanted: Wanted) -> tuple[Scene, Dialect]:
+    """Give the scene of a seed with its rate of requests set, and its names."""
+    scene = draw.scene(seed, wanted)
+    names = dialect.draw(scene, np.random.default_rng([seed, 2]))
+    return calibrated(scene, names, scene.load.rate), names
+
+
+def _causes(order: Order, scene: Scene) -> tuple[Cause, ...]:
+    out = []
+    for number, kind in enumerate(order.kinds):
+        random = np.random.default_rng([order.seed, 5, number])
+        steps, value = order.wanted.steps, order.severity
+        out.append(causes.drawn(kind, scene, steps, number, random, value))
+    return tuple(out)
+
+
+@dataclass(frozen=True, slots=True)
+class _Played:
+    """What is left of play: requests, and times of steps by cell."""
+
+    requests: list[Work]
+    steps: dict[Cell, list[tuple[int, float, float, float]]]  # index, planned, begin, end
+    batches: dict[Cell, list[Done]]
+
+
+def _play(
+    player: Player, labels: tuple[Labels, ...], found: tuple[Cause, ...], steps: int
+) -> _Played:
+    out = _Played([], {}, {})
+    cells = cells_of(player.scene)
+    limit = 1e12
+    for number, cell in enumerate(cells):
+        horizon = int(player.scene.seconds * 3e9) + 1_000_000_000
+        queue = requests_of(player.scene, cell, len(cells), horizon)
+        states = [player.fresh() for _ in labels]
+        told = out.steps.setdefault(cell, [])
+        most = steps if number == 0 else steps * 20
+        for done in player.run(cell, queue, most, limit):
+            for label, state in zip(labels, states, strict=True):
+                effects = Effects(len(player.scene.places))
+                others = tuple(c for c in found if c is not label.cause)
+                acts.apply(others, player.scene, done.plan.index, int(done.planned_ns), effects)
+                again = player.again(cell, done, state, effects)
+                label.add(done, again, player.library.names.all)
+            told.append((done.plan.index, done.planned_ns, done.begin_ns, done.end_ns))
+            out.batches.setdefault(cell, []).append(replace(done, stages=()))
+        if number == 0 and told:
+            limit = told[-1][3] if told[-1][3] < _STUCK else told[-1][2] + _WATCHED_NS[0]
+        out.requests.extend(w for w in queue if w.arrival_ns <= limit)
+    return out
+
+
+def _happened(player: Player, played: _Played, found: Sequence[Cause], scene: Scene) -> Happened:
+    host, device, joins, steps = player.columns.done()
+    ends = [s[-1] for s in played.steps.values() if s]
+    end = max((e[3] if e[3] < _STUCK else _hung(scene, e[2])) for e in ends)
+    requests = tuple(_request(w, int(end)) for w in played.requests if w.arrival_ns <= end)
+    dones = [d for cell in played.batches.values() for d in cell]
+    dead = tuple({d.effects.dead for d in dones if d.effects.dead >= 0})
+    seen = gauges.gauges(scene, dones, found, int(end))
+    notes = telling.notes(scene, dones, found, requests, int(end))
+    facts = telling.facts(scene, found)
+    return Happened(
+        scene, player.library.names.all, host, device, joins, steps, requests, notes, seen,
+        int(end), dead, facts,
+    )  # fmt: skip
+
+
+def _hung(scene: Scene, since_ns: float) -> float:
+    low, high = np.log(_WATCHED_NS)
+    random = np.random.default_rng([scene.seed, 12])
+    return since_ns + float(np.exp(random.uniform(low, high)))
+
+
+def _request(work: Work, end_ns: int) -> Request:
+    def known(time_ns: int) -> int:
+        return time_ns if 0 <= time_ns <= end_ns else -1
+
+    return Request(
+        work.name, work.replica, work.arrival_ns, known(work.queued_ns), known(work.scheduled_ns),
+        known(work.first_token_ns), known(work.end_ns), work.prompt, work.made, work.preemptions,
+        tuple(work.steps),
+    )  # fmt: skip
