@@ -34,7 +34,7 @@ Undo = Callable[[], object]
 class Command(msgspec.Struct, frozen=True, kw_only=True):
     """What to do: a kind with its parameters, on or off."""
 
-    do: str  # on, off, kineto
+    do: str  # on, off, kineto, look
     kind: str = ""
     parameters: dict[str, Any] = {}
 
@@ -45,6 +45,7 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
     time_ns: int
     error: str = ""
     strikes: str = ""  # name of a file of the control folder
+    step: int = 0  # that runs
 
 
 class Agent(threading.Thread):
@@ -85,8 +86,8 @@ class Agent(threading.Thread):
             file = f"strikes{self.me.rank}.json"
             (self.me.control / file).write_bytes(msgspec.json.encode(self.strikes))
         elif command.do == "kineto":
-            self.capture.ask_kineto(int(command.parameters["steps"]))
-        return Answer(time_ns=time.time_ns(), strikes=file)
+            self.capture.ask_kineto(**command.parameters)
+        return Answer(time_ns=time.time_ns(), strikes=file, step=self.capture.step)
 
     @contextlib.contextmanager
     def _strike(self, what: str) -> Iterator[None]:
@@ -157,19 +158,21 @@ class Agent(threading.Thread):
 
         return undo
 
-    def _gil_hog(self, threads: int) -> Undo:
+    def _gil_hog(self, pct: float, period_ms: float) -> Undo:
         over = threading.Event()
+        busy_s, rest_s = period_ms * pct / 1e5, period_ms * (100 - pct) / 1e5
 
         def hog() -> None:
             if os.sched_getscheduler(0) == os.SCHED_FIFO:
                 os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(HOG_PRIORITY))
             x = 0
-            while not over.is_set():
-                for _ in range(2000):
-                    x = (x * 1103515245 + 12345) & 0x7FFFFFFF
+            while not over.wait(rest_s):
+                end = time.monotonic() + busy_s
+                while time.monotonic() < end:
+                    for _ in range(2000):
+                        x = (x * 1103515245 + 12345) & 0x7FFFFFFF
 
-        for _ in range(threads):
-            threading.Thread(target=hog, daemon=True, name="Worker").start()
+        threading.Thread(target=hog, daemon=True, name="Worker").start()
         return over.set
 
     def _more_log(self, lines: int, sync: bool) -> Undo:

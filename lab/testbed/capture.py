@@ -59,7 +59,10 @@ class Capture:
         self._marks: list[Any] = []  # open ranges of torch's own profiler
         self._ranges: dict[tuple[str, str], Range] = {}
         self._seq: Counter[Any] = Counter()
-        self._asked = self._left = 0
+        self._asked = (0, 0)
+        self._left = 0
+        self._profile: Any = None  # the one that has ended
+        self.step = 0
 
     def attach(self) -> None:
         """Wrap the functions that are recorded; before the service starts."""
@@ -77,13 +80,16 @@ class Capture:
         """Record the modules of a model under their names in it."""
         self._modules = {id(part): name or "model" for name, part in model.named_modules()}
 
-    def ask_kineto(self, steps: int) -> None:
-        """Have the next steps recorded by torch's own profiler too; from any thread."""
-        self._asked = steps
+    def ask_kineto(self, first: int, steps: int) -> None:
+        """Have some steps recorded by torch's own profiler too; from any thread."""
+        self._asked = (first, steps)
 
     def save(self) -> None:
         """Leave all in the control folder."""
         self._end_kineto()
+        if self._profile is not None:
+            file = self.me.control / f"kineto_rank{self.me.rank}.json"
+            self._profile.export_chrome_trace(str(file))
         threads = {str(t.native_id): t.name for t in threading.enumerate()}
         self.calls.save(self.me.control / f"rank{self.me.rank}", {
             "rank": self.me.rank, "host": socket.gethostname(), "pid": os.getpid(),
@@ -116,7 +122,8 @@ class Capture:
 
         @functools.wraps(inner)
         def outer(runner: Runner, plan: Sequence[int], step: int) -> Tensor | None:
-            self._begin_kineto()
+            self.step = step
+            self._begin_kineto(step)
             told = list(rows(plan))
             decodes = sum(row.decodes for row in told)
             prefill = sum(row.new for row in told) - decodes
@@ -182,19 +189,19 @@ class Capture:
 
         return outer
 
-    def _begin_kineto(self) -> None:
-        if not self._asked:
+    def _begin_kineto(self, step: int) -> None:
+        first, steps = self._asked
+        if not steps or step < first:
             return
-        self._left, self._asked = self._asked, 0
+        self._left, self._asked = steps, (0, 0)
         activities = [torch.profiler.ProfilerActivity.CPU]
         self.kineto = torch.profiler.profile(activities=activities, record_shapes=True)
         self.kineto.__enter__()
 
     def _end_kineto(self) -> None:
         if self.kineto is not None:
-            profile, self.kineto = self.kineto, None
-            profile.__exit__(None, None, None)
-            profile.export_chrome_trace(str(self.me.control / f"kineto_rank{self.me.rank}.json"))
+            self._profile, self.kineto = self.kineto, None
+            self._profile.__exit__(None, None, None)  # written out when the service ends
 
 
 def _first(tensor: Tensor, *_: Any) -> Tensor:

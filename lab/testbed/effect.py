@@ -37,22 +37,29 @@ def effect(done: Done, of: Scene) -> Effect:
     kind = kind_named(done.planned.kind)
     begin, end = _acted(done)
     during = (of.steps.end_ns > begin) & (of.steps.start_ns < end)
-    excess, normal = _excess(kind, done, of)
-    share = excess / of.expected_ns
-    usual = expected.noise_bound(normal / of.expected_ns, of.healthy, int(during.sum()))
-    far = float(np.percentile((normal / of.expected_ns)[of.healthy], 99.5))
+    share, usual = _shares(kind, done, of)
+    bound = expected.noise_bound(usual, of.healthy, int(during.sum()))
+    far = max(SHARE, float(np.percentile(usual[of.healthy], 99.5)))
+    mean_share = mean(share[during])
+    settled = _settled(share, usual, during, of.healthy)
     measured = {
         "first_step": _first(of.steps.number[during]), "last_step": _last(of.steps.number[during]),
         "steps": int(during.sum()), "base_steps": int(of.healthy.sum()),
-        "affected_steps": int((during & (share >= SHARE)).sum()),
-        "direct_share": mean(share[during]), "usual_share": round(usual, 4),
+        "affected_steps": int((during & (settled >= SHARE)).sum()),
+        "direct_share": mean_share, "usual_share": round(bound, 4),
         **_lengths(of, during), **_queue(of, during, begin, end), **_meetings(of, begin, end),
     }  # fmt: skip
     gold = operators(kind, done, of, begin, end)
     if kind.culprit == "operator":
         measured |= calls_struck(done, of, during)
-    real = _is_real(kind, measured, share[during], max(SHARE, far))
-    rows = () if kind.known == "queue" else _rows(kind, done, of, during, excess, share)
+    if kind.known == "strikes":
+        real = bool((share[during] >= SHARE).any())
+    else:
+        outside = int((share[during] > far).sum()) >= FEWEST_FAR
+        real = (mean_share or 0.0) > max(SHARE, bound) or outside
+    if kind.known == "queue":
+        real = real or _queued(measured)
+    rows = () if kind.known == "queue" else _rows(kind, done, of, during, settled)
     return Effect(real, rows, gold, measured)
 
 
@@ -63,18 +70,32 @@ def _acted(done: Done) -> tuple[int, int]:
     return done.on_ns, done.clear_ns
 
 
-def _excess(kind: Kind, done: Done, of: Scene) -> tuple[Floats, Floats]:
-    """Give each step's direct excess in ns, and the same figure for undisturbed steps."""
-    over = of.steps.length_ns - of.expected_ns
+def _shares(kind: Kind, done: Done, of: Scene) -> tuple[Floats, Floats]:
+    """Give each step's direct excess as a share of what is expected, by the best there is to go by.
+
+    The second is the same figure where nothing acts, which is below 0 as often as above.
+    """
     if kind.known == "strikes":
-        return _overlap(done.strikes, of.steps), np.zeros(len(over))
+        return _overlap(done.strikes, of.steps) / of.expected_ns, np.zeros(len(of.expected_ns))
+    over = of.steps.length_ns - of.expected_ns
     if kind.known == "pure":
         beyond = of.met.pure_ns - of.met_expected_ns
         at = np.searchsorted(of.steps.start_ns, of.met.arrived_ns, "right") - 1
         kept = at >= 0
-        sums = np.bincount(at[kept], beyond[kept], minlength=len(over))
-        return np.maximum(sums, 0.0), sums.astype(float)
-    return np.maximum(over, 0.0), over
+        over = np.bincount(at[kept], beyond[kept], minlength=len(over)).astype(float)
+    share: Floats = over / of.expected_ns
+    return share, share
+
+
+def _settled(share: Floats, usual: Floats, during: Mask, healthy: Mask) -> Floats:
+    """Give shares freed of noise: drawn to their mean by as much of their spread as is usual."""
+    found = np.zeros(len(share))
+    if during.any():
+        center = share[during].mean()
+        spread = max(share[during].var(), 1e-12)
+        trust = max(0.0, 1 - usual[healthy].var() / spread)
+        found[during] = np.maximum(0.0, center + trust * (share[during] - center))
+    return found
 
 
 def _overlap(strikes: Sequence[Strike], told: Steps) -> Floats:
@@ -92,29 +113,23 @@ def _overlap(strikes: Sequence[Strike], told: Steps) -> Floats:
     return found
 
 
-def _is_real(kind: Kind, measured: dict[str, Any], share: Floats, far: float) -> bool:
-    if kind.known == "queue":
-        waiting, first = measured["waiting_requests"], measured["first_token_ms"]
-        longer = first["healthy"] and first["during"] and first["during"] > LATER * first["healthy"]
-        return bool(longer or waiting["during"] > waiting["healthy"] + WAITING)
-    if kind.known == "strikes":
-        return bool((share >= SHARE).any())
-    whole = (measured["direct_share"] or 0.0) > max(SHARE, measured["usual_share"])
-    return whole or int((share > far).sum()) >= FEWEST_FAR
+def _queued(measured: dict[str, Any]) -> bool:
+    """Tell whether requests waited more, or waited longer for their first token."""
+    waiting, first = measured["waiting_requests"], measured["first_token_ms"]
+    longer = first["healthy"] and first["during"] and first["during"] > LATER * first["healthy"]
+    return bool(longer or waiting["during"] > waiting["healthy"] + WAITING)
 
 
-def _rows(
-    kind: Kind, done: Done, of: Scene, during: Mask, excess: Floats, share: Floats
-) -> tuple[StepTruth, ...]:
+def _rows(kind: Kind, done: Done, of: Scene, during: Mask, share: Floats) -> tuple[StepTruth, ...]:
     """Give a row for each rank and step that the cause met."""
-    at = np.flatnonzero(during)
+    excess = share * of.expected_ns
     return tuple(
         StepTruth(
             rank=rank, step_index=int(of.steps.number[i]), direct_excess_ns=round(excess[i]),
             share=round(float(share[i]), 4),
             own=kind.known == "pure" or rank == done.planned.rank,
         )
-        for i in at
+        for i in np.flatnonzero(during)
         for rank in range(len(of.ranks))
     )  # fmt: skip
 
@@ -145,7 +160,12 @@ def _queue(of: Scene, during: Mask, begin: int, end: int) -> dict[str, Any]:
     after = np.searchsorted(spans, sent)
     near = spans[np.minimum(after, max(0, len(spans) - 1))] - sent if len(spans) else sent
     good = (near >= 0) & (near < 2e8) & ~mine
+    told = of.ranks[0].ranges
+    encodes = told.where(told.name == told.number("ApiServer.encode"))
+    took, at = (encodes.end_ns - encodes.start_ns) / 1e6, encodes.start_ns
+    within = (at >= begin) & (at < end)
     return {
+        "encode_ms": {"healthy": mean(took[~within]), "during": mean(took[within])},
         "waiting_requests": {
             "healthy": mean(waiting[of.healthy]) or 0.0, "during": mean(waiting[during]) or 0.0,
         },

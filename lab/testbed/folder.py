@@ -29,7 +29,7 @@ from teller.lab.manifest import (
 from teller.lab.testbed.calls import NOBODY
 from teller.lab.testbed.labels import truth_of
 from teller.lab.testbed.life import Lived
-from teller.lab.testbed.recorded import Recorded, load
+from teller.lab.testbed.recorded import Recorded
 from teller.lab.testbed.settings import NAME, VERSION
 from teller.lab.truth import Truth, write_truth
 
@@ -43,17 +43,18 @@ def name_of(seed: int) -> str:
     return hashlib.blake2b(made, digest_size=6).hexdigest()
 
 
-def write_run(life: Lived, out: Path, root_seed: int) -> tuple[Path, Truth]:
+def write_run(
+    life: Lived, ranks: Sequence[Recorded], out: Path, root_seed: int
+) -> tuple[Path, Truth]:
     """Write the run folder of a life into `out`, and its truth beside it."""
-    ranks = [load(life.control, rank) for rank in range(life.setup.service.world)]
     run = out / name_of(life.setup.seed)
     truth = truth_of(life, ranks, run.name, root_seed)
     run.mkdir(parents=True)
     files = [entry for one in ranks for entry in _of_rank(life, one, run)]
     for name, kind in (("client.jsonl", "client_jsonl"), ("metrics.jsonl", "host_metrics_jsonl")):
-        _zip(life.control / name, run / f"{name}.gz")
+        zip_into(life.control / name, run / f"{name}.gz")
         files.append(FileEntry(path=f"{name}.gz", kind=kind))
-    write_manifest(_manifest(life, ranks, run.name, tuple(files)), run)
+    write_manifest(manifest_of(life, ranks, run.name, tuple(files)), run)
     write_truth(truth, run)
     return run, truth
 
@@ -65,10 +66,10 @@ def _of_rank(life: Lived, one: Recorded, run: Path) -> list[FileEntry]:
     )  # fmt: skip
     plain = life.control / f"rank{rank}.sqlite"
     nvtx_sqlite.write([_with_calls(one)], plain)
-    _zip(plain, run / trace)
+    zip_into(plain, run / trace)
     with _zipped(run / calls) as out:
         out.write("".join(f"{json.dumps(call)}\n" for call in _calls(one)).encode())
-    _zip(life.control / f"rank{rank}.log", run / log)
+    zip_into(life.control / f"rank{rank}.log", run / log)
     kinds = ((trace, "nsys_sqlite"), (calls, "comm_jsonl"), (log, "service_log"))
     return [FileEntry(path=path, kind=kind, rank=rank, host=host) for path, kind in kinds]
 
@@ -118,9 +119,10 @@ def _calls(one: Recorded) -> list[dict[str, int | str]]:
     ]  # fmt: skip
 
 
-def _manifest(
+def manifest_of(
     life: Lived, ranks: Sequence[Recorded], run: str, files: tuple[FileEntry, ...]
 ) -> Manifest:
+    """Give the manifest of a folder with these files."""
     of = life.setup.service
     begun = datetime.fromtimestamp(life.load_ns / 1e9, UTC)
     hosts = dict(zip(life.hosts, life.addresses, strict=True))
@@ -148,6 +150,7 @@ def _zipped(path: Path) -> Iterator[gzip.GzipFile]:
         yield out
 
 
-def _zip(source: Path, target: Path) -> None:
+def zip_into(source: Path, target: Path) -> None:
+    """Write a file again, compressed."""
     with source.open("rb") as file, _zipped(target) as out:
         shutil.copyfileobj(file, out)

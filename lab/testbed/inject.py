@@ -24,6 +24,7 @@ Strike = tuple[int, int, str]  # start and end in UTC ns, what was struck
 Fault = Callable[..., contextlib.AbstractContextManager[None]]
 
 ANSWER_S: Final = 20.0
+SOON: Final = 6  # steps until all ranks have been told
 PERIOD_S: Final = 0.02  # of a CPU quota
 # spins for 3 ms and yields, so that processes of one real-time priority take turns
 _SPIN: Final = """
@@ -77,6 +78,12 @@ class Site:
             time.sleep(planned.hold_s)
             clear = time.time_ns()
         return Done(planned, ask, on, clear, time.time_ns(), tuple(self.strikes))
+
+    def profile(self, steps: int) -> None:
+        """Have torch's profiler record some steps that are about to come, the same on all ranks."""
+        first = self.ask(0, "look", "")["step"] + SOON
+        for rank in range(len(self.pids)):
+            self.ask(rank, "kineto", "", first=first, steps=steps)
 
     def ask(self, rank: int, do: str, kind: str, **parameters: Any) -> Any:
         """Send a command to the agent of a rank and give its answer."""

@@ -37,8 +37,7 @@ class Setup(msgspec.Struct, frozen=True, kw_only=True):
     after_s: float = 2.0
     net: Literal["namespaces", "loopback"] = "loopback"
     real_time: bool = False
-    kineto_steps: int = 0  # a window of so many steps in torch's own profiler, too
-    kineto_at: int = 0  # before which episode
+    kineto_steps: int = 0  # of the last episode that torch's own profiler records, too
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +53,6 @@ class Lived:
     paths: tuple[tuple[tuple[str, str], ...], ...]  # links that each of `done` struck
     load_ns: int  # when the client began
     pressure: dict[str, Any]
-    profiled: tuple[tuple[int, int], ...] = ()  # when another profiler ran: no healthy time
 
 
 def best_net() -> Literal["namespaces", "loopback"]:
@@ -109,9 +107,8 @@ def _lead(
         time.sleep(setup.before_s)
         done = []
         for at, one in enumerate(plan):
-            if setup.kineto_steps and at == setup.kineto_at:
-                for rank in range(len(ranks)):
-                    site.ask(rank, "kineto", "", steps=setup.kineto_steps)
+            if setup.kineto_steps and at == len(plan) - 1:
+                site.profile(setup.kineto_steps)
             done.append(site.episode(one))
             time.sleep(one.rest_s)
         _wait_for_end([client, *ranks], control)

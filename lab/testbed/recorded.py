@@ -25,6 +25,10 @@ class Ranges:
     name: Ints  # place in `names`
     names: tuple[str, ...]
 
+    def number(self, name: str) -> int:
+        """Give the place of a name, -1 where it never came."""
+        return self.names.index(name) if name in self.names else -1
+
     def where(self, keep: "np.typing.NDArray[np.bool_]") -> "Ranges":
         """Give some of them."""
         return Ranges(self.start_ns[keep], self.end_ns[keep], self.thread[keep],

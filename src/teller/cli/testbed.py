@@ -39,6 +39,13 @@ Quiet = Annotated[
 Tp = Annotated[int, typer.Option(min=1, max=4, help="Ranks that share each layer.")]
 Pp = Annotated[int, typer.Option(min=1, max=4, help="Pipeline stages.")]
 Rate = Annotated[float, typer.Option(min=0.1, max=50, help="Requests a second.")]
+Kineto = Annotated[
+    int,
+    typer.Option(
+        "--kineto", metavar="STEPS", min=0, max=200,
+        help="Steps of the last fault that torch's profiler records too, as a run of their own.",
+    ),
+]  # fmt: skip
 Seed = Annotated[int, typer.Option(help="Draws all that is not said.")]
 
 
@@ -103,14 +110,14 @@ def run(
     pp: Pp = 1,
     rate: Rate = 3.0,
     seed: Seed = 0,
-    quiet: options.Quiet = False,
+    kineto: Kineto = 0,
 ) -> int:
     """Make one run with one fault: healthy, the fault, healthy again."""
+    from teller.lab.testbed.campaign import written
     from teller.lab.testbed.faults import kind_named, planned
-    from teller.lab.testbed.folder import write_run
     from teller.lab.testbed.life import lived
 
-    mine = _setup(net, quiet_machine, tp, pp, rate, seed, around)
+    mine = _setup(net, quiet_machine, tp, pp, rate, seed, around, kineto)
     usual = kind_named(fault).law.usual if severity is None else severity
     if usual <= 0:
         raise BadUsage(f"--severity {severity}: not above 0")
@@ -118,8 +125,9 @@ def run(
     one = planned(fault, random.Random(seed), mine.service, severity=usual, rank=where, hold_s=hold)
     place.mkdir(parents=True, exist_ok=True)
     with lived(mine, [one], place) as life:
-        made, truth = write_run(life, place, seed)
-    _tell(made, truth)
+        made = written(life, place, seed)
+    for folder, truth in made:
+        _tell(folder, truth)
     return 0
 
 
@@ -133,12 +141,13 @@ def campaign(
     pp: Pp = 1,
     rate: Rate = 3.0,
     seed: Seed = 0,
+    kineto: Kineto = 12,
     quiet: options.Quiet = False,
 ) -> int:
     """Make many labelled episodes: kinds, strengths, ranks and times are drawn from the seed."""
     from teller.lab.testbed import campaign as lead
 
-    mine = _setup(net, quiet_machine, tp, pp, rate, seed, 3.0)
+    mine = _setup(net, quiet_machine, tp, pp, rate, seed, 3.0, kineto)
     made = lead.campaign(mine, lives, place, lambda line: out.note(line, quiet=quiet))
     for folder, truth in made:
         _tell(folder, truth)
@@ -152,7 +161,14 @@ def _net(net: Net) -> Literal["namespaces", "loopback"]:
 
 
 def _setup(
-    net: Net, real_time: bool, tp: int, pp: int, rate: float, seed: int, around: float
+    net: Net,
+    real_time: bool,
+    tp: int,
+    pp: int,
+    rate: float,
+    seed: int,
+    around: float,
+    kineto: int,
 ) -> "Setup":
     from teller.lab.testbed.life import Setup
     from teller.lab.testbed.settings import Service
@@ -163,7 +179,7 @@ def _setup(
                        "must be divisible by them")  # fmt: skip
     return Setup(
         service=service, rate=rate, seed=seed, before_s=around, after_s=around, net=_net(net),
-        real_time=real_time,
+        real_time=real_time, kineto_steps=kineto,
     )  # fmt: skip
 
 
