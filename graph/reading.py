@@ -192,8 +192,10 @@ class _Reader:
     def _call(self) -> None:
         """Take what is called: a query in brackets, or a procedure that is on the list."""
         if self._peek(0) == "(":  # what the query in brackets may use
+            opened = self.at
             while self._peek(0) not in (")", ""):
                 self.at += 1
+            self.closing[opened] = self.at
             self.at += 1
         if self._peek(0) == "{":
             self.open.append(self.at)

@@ -14,7 +14,7 @@ from typing import Final, Self, TypeVar
 
 import pyarrow as pa
 
-from teller.errors import BadUsage, NothingUsable, StoreBusy
+from teller.errors import BadUsage, NothingUsable, QueryRefused, StoreBusy
 from teller.graph import dialect, guard
 from teller.graph.answer import Found, Limits
 from teller.graph.archive import Archive, RunEntry
@@ -123,7 +123,10 @@ class Workspace:
         text = dialect.adapted(question, limits.rows)
         if self._is_behind():
             self._bring_up_if_free()
-        return self._trying(lambda path: guard.GUARD.ask(path, text, given, limits))
+        try:
+            return self._trying(lambda path: guard.GUARD.ask(path, text, given, limits))
+        except QueryRefused as err:
+            raise dialect.explained(question, err) from err
 
     def holds(self, run_id: int) -> bool:
         """Tell whether the published graph has the run as it stands in the archive."""
