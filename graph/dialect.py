@@ -67,12 +67,31 @@ def _silent(question: Question) -> Iterator[tuple[int, str]]:
                     "list_transform(list_filter(list, x -> condition), x -> value), or UNWIND"
                 ),
             )
+        elif token.text == "[" and _is_pattern_comprehension(question, at):
+            yield at, UNKNOWN["[("]
         elif _is_joined_label(question, at):
             yield at, "(:A:B) is A or B here, and both on a server: write (:A|B), or one label"
 
 
 def _unknown(question: Question, err: str) -> Iterator[str]:
     """Give what to write in the place of what the engine does not know."""
+    for at, token in enumerate(question.tokens[:-1]):
+        after = question.tokens[at + 1].text
+        name = token.text.lower()
+        if _is_call(question, at) and name in UNKNOWN and (name in err or name in _UNNAMED):
+            yield UNKNOWN[name]
+        elif token.word in ("COUNT", "COLLECT") and after == "{":
+            yield UNKNOWN["count {"]
+        elif token.text == "{" and after == ".":
+            yield UNKNOWN["{."]
+        elif token.text in (":", "(") and after == "!":
+            yield UNKNOWN[":!"]
+    yield from _unknown_clauses(question)
+    if _is_compared_twice(question.tokens):
+        yield UNKNOWN["<<"]
+
+
+def _unknown_clauses(question: Question) -> Iterator[str]:
     patterns = Patterns(question)
     for clause in question.clauses:
         first, last = patterns.span(clause)
@@ -86,21 +105,6 @@ def _unknown(question: Question, err: str) -> Iterator[str]:
             for at in patterns.direct(first, last)
         ):
             yield UNKNOWN["(("]
-    for at, token in enumerate(question.tokens[:-1]):
-        after = question.tokens[at + 1].text
-        name = token.text.lower()
-        if _is_call(question, at) and name in UNKNOWN and (name in err or name in _UNNAMED):
-            yield UNKNOWN[name]
-        elif token.word in ("COUNT", "COLLECT") and after == "{":
-            yield UNKNOWN["count {"]
-        elif token.text == "{" and after == ".":
-            yield UNKNOWN["{."]
-        elif token.text == "[" and after == "(":
-            yield UNKNOWN["[("]
-        elif token.text in (":", "(") and after == "!":
-            yield UNKNOWN[":!"]
-    if _is_compared_twice(question.tokens):
-        yield UNKNOWN["<<"]
 
 
 def _written(question: Question, rows: int) -> str:
@@ -114,7 +118,8 @@ def _written(question: Question, rows: int) -> str:
         edits += _named(question)
         edits += _limited(question, rows)
     text = question.text
-    for place, said in sorted(edits, key=lambda edit: edit[0], reverse=True):
+    edits.sort(key=lambda edit: edit[0])
+    for place, said in edits[::-1]:
         text = text[:place] + said + text[place:]
     return text
 
@@ -200,6 +205,13 @@ def _starts_at_first(inside: tuple[Token, ...]) -> bool:
 
 def _is_comprehension(question: Question, at: int) -> bool:
     return question.tokens[at + 1].kind in ("word", "name") and question.tokens[at + 2].word == "IN"
+
+
+def _is_pattern_comprehension(question: Question, at: int) -> bool:
+    patterns = Patterns(question)
+    end = question.closing[at]
+    has_bar = any(question.tokens[i].text == "|" for i in patterns.direct(at + 1, end))
+    return has_bar and bool(patterns.chains(at + 1, end, lone=False))
 
 
 def _is_joined_label(question: Question, at: int) -> bool:

@@ -66,7 +66,7 @@ def _in_scope(chains: list[Chain], known: _Known) -> str | None:
     for one, other in combinations(hops, 2):
         if _may_be_one(one, other, known):
             kind = " or ".join(sorted(one.types & other.types or one.types or other.types))
-            ends = _ends(one, other)
+            ends = _ends(one, other) if one.is_single and other.is_single else ""
             apart = f"say {ends} in its WHERE, or " if ends else ""
             return (
                 f"two relationships of this MATCH{' (' + kind + ')' if kind else ''} may be one "

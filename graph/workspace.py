@@ -124,9 +124,12 @@ class Workspace:
         if self._is_behind():
             self._bring_up_if_free()
         try:
-            return self._trying(lambda path: guard.GUARD.ask(path, text, given, limits))
+            found = self._trying(lambda path: guard.GUARD.ask(path, text, given, limits))
         except QueryRefused as err:
             raise dialect.explained(question, err) from err
+        if question.explained:
+            return Found(found.table.rename_columns(["plan"]), found.truncated)
+        return found
 
     def holds(self, run_id: int) -> bool:
         """Tell whether the published graph has the run as it stands in the archive."""
