@@ -10,6 +10,8 @@ from teller.ingest.assembly import Assembly
 from teller.ingest.source import Remark
 
 SKEW_WORTH_A_WORD_NS: Final = 1_000_000
+START_WORTH_A_WORD_NS: Final = 1_000_000_000
+START_SHARE: Final = 0.1  # of the longest window
 
 
 def remarks(run: Assembly) -> Iterator[Remark]:
@@ -17,8 +19,10 @@ def remarks(run: Assembly) -> Iterator[Remark]:
     if len(run.parts) > 1:
         yield from _clocks(run)
         yield from _lost_collectives(run)
+        yield from _windows(run)
     yield from _missing_ranks(run)
     yield from _launches(run)
+    yield from _unannotated(run)
     yield from _graphs(run)
 
 
@@ -71,6 +75,49 @@ def _lost_collectives(run: Assembly) -> Iterator[Remark]:
                     "matched with gaps allowed",
                     "give the profiler larger buffers; start and stop all ranks at one step",
                 )
+
+
+def _windows(run: Assembly) -> Iterator[Remark]:
+    """Name ranks that were recorded at other times than the first one that was."""
+    if not run.line.anchored:
+        return
+    axes = zip(run.parts, run.line.axes, strict=True)
+    seen = [(p, a.moment(p.shaped.first_ns), a.moment(p.shaped.last_ns)) for p, a in axes]
+    first, begun, ended = min(seen, key=lambda one: one[1])
+    long = max(end - start for _, start, end in seen)
+    for part, start, _ in seen:
+        rank, path = part.identity.rank, part.shaped.facts.path
+        if start > ended:
+            yield Remark(
+                path,
+                f"rank {rank}",
+                f"the capture of rank {rank} begins {(start - ended) / 1e9:.3f} s after that of "
+                f"rank {first.identity.rank} ended: no moment is on both",
+                "record all ranks over the same time",
+            )
+        elif start - begun > max(START_WORTH_A_WORD_NS, START_SHARE * long):
+            yield Remark(
+                path,
+                f"rank {rank}",
+                f"the capture of rank {rank} begins {(start - begun) / 1e9:.3f} s after that of "
+                f"rank {first.identity.rank}: what lies before is on some ranks only",
+                "start the profilers of all ranks together, or leave the beginning out",
+            )
+
+
+def _unannotated(run: Assembly) -> Iterator[Remark]:
+    """Name ranks that have spans, but no annotation where other ranks have some."""
+    named = [len(part.shaped.steps) > 0 for part in run.parts]
+    for part, has in zip(run.parts, named, strict=True):
+        if not has and any(named):
+            rank = part.identity.rank
+            yield Remark(
+                part.shaped.facts.path,
+                f"rank {rank}",
+                f"rank {rank} has no steps, unlike other ranks: its process annotates nothing, or "
+                "what it annotates was not recorded",
+                "switch annotations on for every rank, and nvtx in --trace",
+            )
 
 
 def _missing_ranks(run: Assembly) -> Iterator[Remark]:
