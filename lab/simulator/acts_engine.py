@@ -22,7 +22,7 @@ def _extra(cause: Cause, now: Now, out: Effects) -> None:
         role = "prepare" if cause.layer % 2 else "sample"
     where = tuple(
         (cause.spec.kind, -1 if graph else (cause.layer + 5 * i) % layers, role)
-        for i in range(max(1, round(cause.severity)))
+        for i in range(max(1, min(round(cause.severity), 4 if graph else 64)))
     )
     out.extras = out.extras + where
     out.tags[cause.spec.kind] = frozenset(range(out.ranks))

@@ -13,6 +13,7 @@ from teller.lab.simulator.scene import Scene
 from teller.lab.truth import Culprit
 
 ROLES: Final = ("attention", "qkv", "o_proj", "gate_up", "down", "norm", "act", "lm_head")
+QUEUE: Final = ("kv_preemption", "admission_blocked", "tokenizer_stall")  # leave steps as they are
 EXPERT_ROLES: Final = ("attention", "qkv", "experts_up", "experts_down", "topk")
 
 
@@ -89,6 +90,7 @@ def fits(spec: Spec, scene: Scene) -> bool:
         "library": scene.tp > 1 and (len(of_group) > 1 or scene.tp not in (2, 4, 8)),
         "collectives": scene.tp > 1 or spread, "eager": scene.mode == "eager",
         "graph": scene.mode == "graph", "experts": spread, "pipeline": scene.pp > 1,
+        "offload": scene.offload,
     }  # fmt: skip
     if spec.target == "role" and spec.kind == "slow_operator":
         return True
@@ -102,7 +104,8 @@ def drawn(
     """Draw when a cause acts, how strongly and on what."""
     one = spec(kind)
     low, high = one.severity
-    value = severity or float(np.exp(random.uniform(np.log(low), np.log(high))))
+    value = float(np.exp(random.uniform(np.log(low), np.log(high))))  # drawn in any case
+    value = value if severity is None else severity
     first, last = _window(one, steps, random)
     rank = int(random.integers(len(scene.places)))
     if one.target == "stage":
@@ -124,6 +127,8 @@ def _window(one: Spec, steps: int, random: np.random.Generator) -> tuple[int, in
     length = int(np.exp(random.uniform(0, np.log(max(2, 0.6 * steps)))))
     if one.kind in ("compile_in_serving", "storage_stall", "host_pause", "isolated_spike"):
         length = min(length, 4)
+    if one.kind in QUEUE:  # requests must come while it acts
+        length = max(length, steps // 3)
     first = int(random.integers(max(1, steps // 8), max(2, steps - length)))
     return first, steps if one.ends else min(steps, first + length - 1)
 

@@ -67,6 +67,7 @@ class Wanted:
     layout: Layout | None = None
     steps: int = 160
     largest: int = 16  # ranks
+    offload: bool | None = None
 
 
 def scene(seed: int, wanted: Wanted | None = None) -> Scene:
@@ -83,7 +84,7 @@ def scene(seed: int, wanted: Wanted | None = None) -> Scene:
         _groups(random, layout, places), _nuisance(random, layout.ranks),
         _load(random, model, gpu, layout, want.steps),
         int(1_760_000_000_000_000_000 + random.integers(0, 30_000_000) * 1_000_000_000),
-        float(want.steps),
+        float(want.steps), bool(random.random() < 0.2) if want.offload is None else want.offload,
     )  # fmt: skip
 
 

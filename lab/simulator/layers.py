@@ -159,8 +159,10 @@ class Layers:
             with self.module(f"{at}.{role}_proj"):
                 self._product(role, number)
         if "Qwen3" in self.scene.model.name:
-            self.kernel("head_norm")
-            self.kernel("head_norm")
+            for _ in ("q", "k"):
+                if self.scene.engine == "sglang":
+                    self.torch("copy")
+                self.kernel("head_norm")
         if native:
             self.torch("index", 2)
             for part in ("mul", "neg", "cat", "mul", "residual") * 2:
@@ -173,8 +175,9 @@ class Layers:
             self.kernel("attention")
             if not self.kind.prefill:
                 self.kernel("attention_reduce")
-            if native:
-                self.torch("copy", 2)
+            if native:  # cache, repeated heads, scaled and masked scores
+                for part in ("cat", "cat", "copy", "copy", "mul", "add", "mean", "copy", "copy"):
+                    self.torch(part)
         with self.module(f"{at}.o_proj"):
             self._product("o_proj", number)
             self.all_reduce(number)

@@ -126,6 +126,7 @@ class Scene:
     load: Load
     t0_epoch_ns: int
     seconds: float
+    offload: bool = False  # new blocks of the cache are copied to the host in every step
     deployment: str = "sim"
     settings: dict[str, str] = field(default_factory=dict)  # of the engine and of NCCL, as set
 

@@ -9,7 +9,7 @@ from teller.lab.simulator.extras import EXTRAS
 from teller.lab.simulator.happened import CopyKind, HostKind
 from teller.lab.simulator.layers import Kind, Layers
 from teller.lab.simulator.program import Program
-from teller.lab.simulator.scene import Scene
+from teller.lab.simulator.scene import DTYPE_BYTES, Scene
 from teller.lab.simulator.tape import Names, Tape
 from teller.lab.simulator.work import six
 
@@ -177,6 +177,12 @@ def tape_range(layers: Layers, name: str) -> AbstractContextManager[object]:
 def _bookkeep(layers: Layers) -> None:
     """Bring the tokens to the host and wait for them; stages before the last only finish."""
     tape = layers.tape
+    if layers.scene.offload:
+        model = layers.scene.model
+        heads = max(model.kv_heads / layers.scene.tp, 1)
+        first, last = layers.kind.layers
+        blocks = 2.0 * DTYPE_BYTES * (last - first) * heads * model.head
+        tape.copy("Memcpy DtoH (Device -> Pinned)", CopyKind.D2H, six(token=blocks))
     if layers.kind.last:
         tape.copy("Memcpy DtoH (Device -> Pinned)", CopyKind.D2H, six(sample=8.0))
         tape.sync(

@@ -11,7 +11,7 @@ from typing import Final
 
 import numpy as np
 
-from teller.lab.simulator.causes import Cause, culprit
+from teller.lab.simulator.causes import QUEUE, Cause, culprit
 from teller.lab.simulator.motion import NEVER_NS
 from teller.lab.simulator.play import Done, Stage
 from teller.lab.simulator.program import Floats
@@ -23,6 +23,8 @@ _SHOWN: Final = 0.002  # share below which a step is not listed
 _OWN_NS: Final = 20_000.0
 _OPERATORS: Final = 12
 _STUCK: Final = NEVER_NS / 2
+# A wait for one's own device costs nothing of its own: the operator that asks for it is to blame.
+_BLAMED: Final = {"hidden_sync": "aten::item"}
 _LONGEST_NS: Final = 600e9  # what a hang costs until a watchdog ends it
 
 
@@ -74,14 +76,12 @@ class Labels:
     def episode(self) -> Episode:
         """Give the episode; a cause that nothing felt is `no_effect`."""
         spec = self.cause.spec
-        queue = spec.kind in ("tokenizer_stall", "admission_blocked", "kv_preemption")
-        felt = self.share >= EFFECT or spec.benign or queue
+        felt = self.share >= EFFECT or spec.benign or spec.kind in QUEUE
         blamed = culprit(self.cause, self.scene)
         ranked = sorted(self.operators.items(), key=lambda i: -i[1])[:_OPERATORS]
         if blamed.kind == "operator":
-            blamed = Culprit(
-                kind="operator", operators=tuple(dict.fromkeys(n for (n, _), _ in ranked[:1]))
-            )
+            struck = _BLAMED.get(spec.kind, ranked[0][0][0] if ranked else "")
+            blamed = Culprit(kind="operator", operators=(struck,))
         return Episode(
             class_=spec.class_ if felt else "no_effect", fault=spec.kind, culprit=blamed,
             severity=Severity(round(self.cause.severity, 4), spec.unit),
