@@ -134,6 +134,7 @@ def _rank(
     me = Rank(
         rank=rank, service=setup.service, master=net.addresses[0], port=port,
         http_port=http_port, interface=net.interface, folder=str(control),
+        profiled=setup.kineto_steps > 0,
     )  # fmt: skip
     ranges = control / f"nvtx{rank}"
     ranges.mkdir()

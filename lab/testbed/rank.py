@@ -34,6 +34,9 @@ def main(path: Path) -> None:
     _log_to(me)
     torch.set_num_threads(1)
     capture = Capture(me)
+    if me.profiled:
+        with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]):
+            torch.zeros(1)
     capture.attach()
     group = _join(me)
     start = time.monotonic()

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from teller.errors import NothingUsable
 from teller.lab.testbed import expected
 from teller.lab.testbed.calls import Ints
 from teller.lab.testbed.expected import Mask, Steps
@@ -35,6 +36,11 @@ def scene(
     table = np.array(rows, np.int64).reshape(-1, len(columns))
     told = Steps({name: table[:, i] for i, name in enumerate(columns)})
     healthy = expected.inside(told.middle_ns, windows)
+    if healthy.sum() < expected.FEWEST:
+        raise NothingUsable(
+            f"only {int(healthy.sum())} steps passed while nothing was done, too few to compare "
+            "with: leave more time around faults, or use a machine with less other work"
+        )
     good = expected.inside(met.arrived_ns, windows)
     own = []
     for one in ranks:

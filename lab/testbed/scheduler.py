@@ -73,7 +73,7 @@ class Scheduler:
     def schedule(self) -> tuple[list[tuple[Request, int]], list[int]]:
         """Give the requests of the next step with their new tokens, and its plan."""
         budget, chosen = self.service.token_limit, list[tuple[Request, int]]()
-        at = 0
+        at, before = 0, self.preemptions
         while at < len(self.running) and budget > 0:
             request = self.running[at]
             new = min(len(request.tokens) - request.computed, budget)
@@ -81,7 +81,13 @@ class Scheduler:
                 chosen.append((request, new))
                 budget -= new
                 at += 1
-        while self.waiting and budget > 0 and len(self.running) < self.service.batch_limit:
+        # who has just been put off does not come back into the room that it made
+        while (
+            self.preemptions == before
+            and self.waiting
+            and budget > 0
+            and len(self.running) < self.service.batch_limit
+        ):
             request = self.waiting[0]
             new = min(len(request.tokens) - request.computed, budget)
             if not self._allocate(request, new):

@@ -50,6 +50,7 @@ class Rank(msgspec.Struct, frozen=True, kw_only=True):
     http_port: int
     interface: str
     folder: str
+    profiled: bool = False  # torch's profiler will be asked for: its first start takes long
 
     @property
     def control(self) -> Path:
