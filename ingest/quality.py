@@ -78,11 +78,18 @@ def _lost_collectives(run: Assembly) -> Iterator[Remark]:
 
 
 def _windows(run: Assembly) -> Iterator[Remark]:
-    """Name ranks that were recorded at other times than the first one that was."""
+    """Name ranks whose steps were recorded at other times than those of the first rank."""
     if not run.line.anchored:
         return
-    axes = zip(run.parts, run.line.axes, strict=True)
-    seen = [(p, a.moment(p.shaped.first_ns), a.moment(p.shaped.last_ns)) for p, a in axes]
+    seen = []
+    for part, axis in zip(run.parts, run.line.axes, strict=True):
+        # a rank may be idle while its profiler runs: what counts is when its steps are there
+        if len(part.shaped.steps):
+            begun, ended = part.shaped.steps["start_ns"], part.shaped.steps["end_ns"]
+            ends = pc.min(begun).as_py(), pc.max(ended).as_py()
+            seen.append((part, axis.moment(ends[0]), axis.moment(ends[1])))
+    if len(seen) < 2:
+        return
     first, begun, ended = min(seen, key=lambda one: one[1])
     long = max(end - start for _, start, end in seen)
     for part, start, _ in seen:
@@ -91,7 +98,7 @@ def _windows(run: Assembly) -> Iterator[Remark]:
             yield Remark(
                 path,
                 f"rank {rank}",
-                f"the capture of rank {rank} begins {(start - ended) / 1e9:.3f} s after that of "
+                f"the steps of rank {rank} begin {(start - ended) / 1e9:.3f} s after those of "
                 f"rank {first.identity.rank} ended: no moment is on both",
                 "record all ranks over the same time",
             )
@@ -99,7 +106,7 @@ def _windows(run: Assembly) -> Iterator[Remark]:
             yield Remark(
                 path,
                 f"rank {rank}",
-                f"the capture of rank {rank} begins {(start - begun) / 1e9:.3f} s after that of "
+                f"the steps of rank {rank} begin {(start - begun) / 1e9:.3f} s after those of "
                 f"rank {first.identity.rank}: what lies before is on some ranks only",
                 "start the profilers of all ranks together, or leave the beginning out",
             )

@@ -5,6 +5,7 @@ import fcntl
 import hashlib
 import platform
 import re
+import shutil
 import time
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
@@ -59,6 +60,14 @@ def finish(folder: Path, known: Known) -> Finished:
         made = _manifest(folder, known, ranks, files)
         manifest.write_manifest(made, folder)
     return Finished(tuple(f.path for f in files), tuple(notes))
+
+
+def taken(source: Path, folder: Path, *, since_ns: int) -> list[Path]:
+    """Copy the traces that were written since a moment (UTC epoch ns) into a run folder."""
+    found = [p for p in sorted(source.rglob("*.json*")) if p.stat().st_mtime_ns >= since_ns]
+    if source.absolute() == folder.absolute():
+        return found
+    return [Path(shutil.copy2(path, folder / path.name)) for path in found]
 
 
 def _converted(folder: Path) -> tuple[list[RankEntry], list[str]]:

@@ -6,6 +6,7 @@ for how long. It works for processes of the same network namespace and user, and
 profiler of the program's own runs. The trace appears beside the given name, with the pid in it.
 """
 
+import re
 import socket
 import struct
 import time
@@ -25,8 +26,10 @@ _COUNT: Final = struct.Struct("<i")
 _ACTIVITIES: Final = 2
 _MOST: Final = 1 << 16
 _POLL_S: Final = 0.2
-WARM_S: Final = 2  # libkineto refuses a window that begins sooner than this
-AHEAD_S: Final = 10  # processes ask every five seconds or so, and then need to get ready
+_LOOK: Final = 1 << 20  # bytes in which the first span stands
+WARM_S: Final = 5  # libkineto refuses a window that begins sooner than this
+AHEAD_S: Final = 14  # processes ask every five seconds or so, and then need to get ready
+TRIES: Final = 3  # a window may come out empty although the process worked
 
 
 @dataclass(slots=True)
@@ -121,21 +124,52 @@ def configuration(out: Path, seconds: float, pid: int, *, start_ms: int = 0) -> 
 
 
 def window(
-    daemon: Daemon, out: Path, seconds: float, *, patience_s: float, ahead_s: float = AHEAD_S
+    daemon: Daemon,
+    out: Path,
+    seconds: float,
+    *,
+    over: Callable[[], bool],
+    ahead_s: float = AHEAD_S,
 ) -> Seen:
     """Ask all processes that register for one window, the same for all, and wait for their files.
 
-    `ahead_s`: how far in the future it begins, since processes ask every few seconds only.
+    `ahead_s`: how far in the future it begins, since processes ask every few seconds only. It ends
+    when all have written, or when `over` says so. Windows that came out empty are asked for again.
     """
-    start_ms = int((time.time() + ahead_s) * 1000)
-    end = time.monotonic() + patience_s
+    asked = _Asked(out, seconds, ahead_s)
+    return daemon.serve(asked.configuration, lambda seen: asked.done(seen) or over())
 
-    def over(seen: Seen) -> bool:
-        there = [path for path in seen.told.values() if _whole(path)]
-        done = bool(seen.told) and len(there) == len(seen.registered - {0})
-        return (done and time.time() * 1000 > start_ms) or time.monotonic() > end
 
-    return daemon.serve(lambda pid: configuration(out, seconds, pid, start_ms=start_ms), over)
+@dataclass(slots=True)
+class _Asked:
+    """One window, or a few until all have something in it."""
+
+    out: Path
+    seconds: float
+    ahead_s: float
+    start_ms: int = 0
+    tries: int = 0
+
+    def configuration(self, pid: int) -> tuple[str, Path]:
+        """Give what a process is to do; the first one to ask settles when."""
+        if not self.start_ms:
+            self.start_ms = int((time.time() + self.ahead_s) * 1000)
+            self.tries += 1
+        return configuration(self.out, self.seconds, pid, start_ms=self.start_ms)
+
+    def done(self, seen: Seen) -> bool:
+        """Tell whether all have written; those with empty windows are asked again."""
+        last_ms = self.start_ms + (self.seconds + self.ahead_s) * 1000
+        missing = [pid for pid, path in seen.told.items() if not _whole(path)]
+        if not self.start_ms or (missing and time.time() * 1000 < last_ms):
+            return False
+        empty = [pid for pid, path in seen.told.items() if pid not in missing and _empty(path)]
+        if not empty or self.tries >= TRIES:
+            return True
+        for pid in empty:
+            seen.told.pop(pid).unlink()
+        self.start_ms = 0
+        return False
 
 
 def _whole(path: Path) -> bool:
@@ -146,3 +180,9 @@ def _whole(path: Path) -> bool:
             return file.read().rstrip().endswith(b"}")
     except OSError:
         return False
+
+
+def _empty(path: Path) -> bool:
+    """Tell whether a trace holds no span at all."""
+    with path.open("rb") as file:
+        return not re.search(rb'"ph"\s*:\s*"X"', file.read(_LOOK))

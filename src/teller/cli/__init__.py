@@ -10,6 +10,7 @@ import typer
 
 from teller import __version__
 from teller.cli import (
+    collect,
     demo,
     diagnose,
     diff,
@@ -57,8 +58,8 @@ def _teller(
 
 
 for _module in (
-    demo, doctor, ingest, diagnose, watch, diff, report, trace, query, rules, runs, export, push,
-    migrate, testbed,
+    demo, doctor, collect, ingest, diagnose, watch, diff, report, trace, query, rules, runs,
+    export, push, migrate, testbed,
 ):  # fmt: skip
     _module.add_to(app)
 
