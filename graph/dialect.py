@@ -141,7 +141,7 @@ def _named(question: Question) -> Iterator[tuple[int, str]]:
             if item and not _has_name(question, item):
                 end = question.tokens[question.closing.get(item[-1], item[-1])].end
                 said = question.text[question.tokens[item[0]].start : end]
-                yield end, f" AS `{' '.join(said.split())}`"
+                yield end, f" AS `{said}`"
             item = []
             if token is None or _ends_items(token):
                 break

@@ -116,6 +116,11 @@ class Child:
             raise QueryRefused(_full(limits))
         raise _refusal(said, params, limits)
 
+    @property
+    def pid(self) -> int:
+        """Give the number of the process."""
+        return self._process.pid
+
     def is_fit(self) -> bool:
         """Tell whether it may be asked again."""
         return not self.is_spent and self._process.poll() is None
@@ -179,6 +184,12 @@ class Guard:
         self._turn = threading.BoundedSemaphore(most)
         self._idle: list[Child] = []
         self._changing = threading.Lock()
+
+    @property
+    def idle(self) -> tuple[Child, ...]:
+        """Give those that wait for a query."""
+        with self._changing:
+            return tuple(self._idle)
 
     def warm(self) -> None:
         """Start a process for the next query, and go on."""

@@ -8,9 +8,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from teller.graph.archive import RunEntry
 from teller.graph.embedded import EmbeddedStore
 from teller.graph.store import Store
 from teller.graph.tables import fit, table_of
+from teller.graph.workspace import Workspace
 
 Rows = list[dict[str, object]]
 Tables = dict[str, pa.Table]
@@ -32,6 +34,25 @@ def store(request: pytest.FixtureRequest) -> Store:
     """Give an empty store, of each engine in turn."""
     opened: Store = request.getfixturevalue(request.param)
     return opened
+
+
+@pytest.fixture(scope="session")
+def published(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Give a workspace's folder with the tiny run 3, to be read by all tests."""
+    folder = tmp_path_factory.mktemp("published")
+    with Workspace(folder, write=True, project=_as_committed, pool_bytes=128 << 20) as workspace:
+        staged = workspace.archive.stage()
+        for name, table in tiny_run(3).items():
+            pq.write_table(table, staged / f"{name}.parquet")
+        entry = RunEntry(run_id=3, key="k", name="run 3", deployment="", generation="",
+                         created_epoch_ns=3, inputs_digest="")  # fmt: skip
+        workspace.archive.commit(entry, staged)
+        workspace.rebuild()
+    return folder
+
+
+def _as_committed(generation: Path, scratch: Path) -> dict[str, list[Path]]:
+    return {path.stem: [path] for path in sorted(generation.glob("*.parquet"))}
 
 
 @pytest.fixture
