@@ -5,6 +5,7 @@ socket (`More`) and look like all others.
 """
 
 import asyncio
+import contextlib
 import itertools
 import json
 import random
@@ -29,18 +30,20 @@ class Client:
         self.load, self.out = load, out
         self.draw, self.more = random.Random(load.seed), random.Random(~load.seed)
         self.tasks: set[asyncio.Task[None]] = set()
+        self.over = asyncio.Event()
 
     async def run(self) -> None:
-        """Send for `seconds`, wait for the answers, and end the service."""
+        """Send until told to end, wait a little for answers, and end the service."""
         control = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
         control.bind(self.load.control)
         control.setblocking(False)
         asyncio.get_running_loop().add_reader(control, self._asked, control)
-        end = time.monotonic() + self.load.seconds
         for _ in range(self.load.warm):
             self._send(self.draw, _prompt(self.draw, 20), self.draw.randint(20, 60))
-        while (left := end - time.monotonic()) > 0:
-            await asyncio.sleep(min(left, self.draw.expovariate(self.load.rate)))
+        while not self.over.is_set():
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self.over.wait(), self.draw.expovariate(self.load.rate))
+                break
             words = min(120, round(self.draw.lognormvariate(3.3, 0.6)))
             output = min(150, max(8, round(self.draw.expovariate(1 / 50))))
             self._send(self.draw, _prompt(self.draw, words), output)
@@ -53,6 +56,8 @@ class Client:
 
     def _asked(self, control: socket.socket) -> None:
         more = msgspec.json.decode(control.recv(65536), type=More)
+        if not more.count:
+            self.over.set()
         for _ in range(more.count):
             letters = (self.more.choice(WORDS) for _ in range(more.characters))
             prompt = (

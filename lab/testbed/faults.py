@@ -75,7 +75,7 @@ _ALL: Final = (
          needs=("namespaces", "iptables", "delay line")),
     Kind(name="net_bw", class_="slow_path", culprit="link", known="pure",
          says="a host's link is limited, both ways",
-         law=Law(parameter="mbit", unit="Mbit/s", low=40, high=500, usual=120),
+         law=Law(parameter="mbit", unit="Mbit/s", low=20, high=200, usual=60),
          needs=("namespaces",)),
     Kind(name="net_loss", class_="packet_loss", culprit="link", known="pure",
          says="packets to a host are dropped at random",

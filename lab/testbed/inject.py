@@ -85,6 +85,11 @@ class Site:
         for rank in range(len(self.pids)):
             self.ask(rank, "kineto", "", first=first, steps=steps)
 
+    def end_load(self) -> None:
+        """Have the client end, and with it the service."""
+        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as one:
+            one.sendto(msgspec.json.encode(More(count=0)), str(self.load))
+
     def ask(self, rank: int, do: str, kind: str, **parameters: Any) -> Any:
         """Send a command to the agent of a rank and give its answer."""
         with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as one:

@@ -103,7 +103,7 @@ def _lead(
         monitor.start()
         stack.callback(monitor.stop)
         pressure, load_ns = Pressure.now(), time.time_ns()
-        client = stack.enter_context(_client(setup, plan, net, control))
+        client = stack.enter_context(_client(setup, net, control))
         time.sleep(setup.before_s)
         done = []
         for at, one in enumerate(plan):
@@ -111,6 +111,8 @@ def _lead(
                 site.profile(setup.kineto_steps)
             done.append(site.episode(one))
             time.sleep(one.rest_s)
+        time.sleep(setup.after_s)
+        site.end_load()
         _wait_for_end([client, *ranks], control)
         told = Pressure.now().since(pressure)
     count = setup.service.world
@@ -154,11 +156,10 @@ def _rank(
 
 @contextlib.contextmanager
 def _client(
-    setup: Setup, plan: Sequence[Planned], net: Loopback | Namespaces, control: Path
+    setup: Setup, net: Loopback | Namespaces, control: Path
 ) -> Iterator[subprocess.Popen[bytes]]:
-    length = setup.before_s + setup.after_s + sum(one.hold_s + one.rest_s for one in plan)
     load = Load(
-        host=net.addresses[0], port=net.ports[1], rate=setup.rate, seconds=length,
+        host=net.addresses[0], port=net.ports[1], rate=setup.rate,
         seed=setup.seed, out=str(control / "client.jsonl"), control=str(control / "load"),
     )  # fmt: skip
     file = control / "client.settings.json"

@@ -82,20 +82,19 @@ class Rank(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Load(msgspec.Struct, frozen=True, kw_only=True):
-    """What the client sends: Poisson arrivals for some seconds."""
+    """What the client sends: Poisson arrivals until it is told to end."""
 
     host: str
     port: int
     rate: float
-    seconds: float
     seed: int
     warm: int = 6
     out: str  # a file
-    control: str  # socket on which more requests are asked for
+    control: str  # socket on which more requests are asked for, or the end
 
 
 class More(msgspec.Struct, frozen=True, kw_only=True):
-    """Some requests beside the usual ones."""
+    """Some requests beside the usual ones; none is the end of all."""
 
     count: int
     words: int = 20

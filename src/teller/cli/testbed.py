@@ -146,12 +146,45 @@ def campaign(
 ) -> int:
     """Make many labelled episodes: kinds, strengths, ranks and times are drawn from the seed."""
     from teller.lab.testbed import campaign as lead
+    from teller.lab.testbed import sets
 
     mine = _setup(net, quiet_machine, tp, pp, rate, seed, 3.0, kineto)
     made = lead.campaign(mine, lives, place, lambda line: out.note(line, quiet=quiet))
     for folder, truth in made:
         _tell(folder, truth)
+    sets.write_set(place)
+    out.note(f"hashes and distributions: {place / sets.NAME}", quiet=quiet)
     return 0
+
+
+@group.command(epilog="Example: teller testbed compare runs/ runs-again/")
+def compare(
+    one: Annotated[Path, typer.Argument(exists=True, file_okay=False, help="A set of runs.")],
+    other: Annotated[Path, typer.Argument(exists=True, file_okay=False, help="Its other making.")],
+) -> int:
+    """Compare two makings of one campaign by the distributions of what they measured.
+
+    Exit code: 0 all kinds are as far apart as chance puts them, 1 some are farther.
+    """
+    from teller.lab.testbed import sets
+    from teller.ui import text
+
+    rows = sets.compared(one, other)
+    table = text.plain_table("Fault", "episodes", "with effect", "direct share", "", "distance")
+    apart = []
+    for row in rows:
+        shares = ["-" if q is None else " ".join(_percent(v) for v in q)
+                  for q in row["direct_share"]]  # fmt: skip
+        far = row["distance"] is not None and row["distance"] > row["bound"]
+        apart += [row["fault"]] if far else []
+        table.add_row(
+            row["fault"], *(f"{a} and {b}" for a, b in (row["episodes"], row["with_effect"])),
+            *shares, "-" if row["distance"] is None else f"{row['distance']:.2f}",
+        )  # fmt: skip
+    text.show(text.console(sys.stdout, wide=True), [table])
+    if apart:
+        out.note(f"farther apart than chance puts them: {', '.join(apart)}", quiet=False)
+    return 1 if apart else 0
 
 
 def _net(net: Net) -> Literal["namespaces", "loopback"]:
