@@ -23,6 +23,7 @@ from teller.cli import (
     report,
     rules,
     runs,
+    simulate,
     testbed,
     trace,
     watch,
@@ -59,7 +60,7 @@ def _teller(
 
 for _module in (
     demo, doctor, collect, ingest, diagnose, watch, diff, report, trace, query, rules, runs,
-    export, push, migrate, testbed,
+    export, push, migrate, simulate, testbed,
 ):  # fmt: skip
     _module.add_to(app)
 

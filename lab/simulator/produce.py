@@ -1,0 +1,88 @@
+"""From an order to a run folder with its truth beside it."""
+
+from dataclasses import dataclass, replace
+from hashlib import blake2b
+from pathlib import Path
+from typing import Final
+
+import msgspec
+import numpy as np
+
+from teller.lab.simulator.recording import plan, write
+from teller.lab.simulator.recording.plan import Recording
+from teller.lab.simulator.simulate import Order, Simulated, simulate
+from teller.lab.truth import Truth, Window, write_truth
+
+VERSION: Final = 1  # raised whenever the same order gives another run
+
+
+@dataclass(frozen=True, slots=True)
+class Produced:
+    """A run folder, its truth, and how many spans were simulated."""
+
+    folder: Path
+    truth: Truth
+    spans: int
+
+
+def produce(order: Order, out: Path, root_seed: int | None = None) -> Produced:
+    """Simulate a run and write it; the same order gives the same bytes.
+
+    `root_seed` is that of its family; None makes the run its own root.
+    """
+    run = simulate(order)
+    root = order.seed if root_seed is None else root_seed
+    recording = recorded(order, run)
+    folder = out / recording.run
+    write.record(run.happened, recording, folder)
+    truth = truth_of(order, run, recording, root)
+    write_truth(truth, folder)
+    happened = run.happened
+    spans = sum(len(t.name) for t in (*happened.host, *happened.device))
+    return Produced(folder, truth, spans)
+
+
+def recorded(order: Order, run: Simulated) -> Recording:
+    """Give how an order is recorded: drawn from its seed, and from nothing that happened."""
+    random = np.random.default_rng([order.seed, 20])
+    drawn = plan.draw(run.happened.scene, random)
+    return replace(drawn, run=name_of(order))
+
+
+def name_of(order: Order) -> str:
+    """Give the opaque name of an order's run."""
+    told = msgspec.json.encode([VERSION, repr(order)])
+    return f"run-{blake2b(told, digest_size=6).hexdigest()}"
+
+
+def truth_of(order: Order, run: Simulated, recording: Recording, root: int) -> Truth:
+    """Give the truth of a simulated run."""
+    scene, end = run.happened.scene, run.happened.end_ns
+    twin_of = None
+    if order.twin:
+        twin_of = name_of(replace(order, twin=False))
+    return Truth(
+        run=recording.run, root_seed=root, twin_of=twin_of,
+        generator={"name": "simulator", "version": VERSION, "seed": order.seed},
+        episodes=tuple(label.episode() for label in run.labels),
+        healthy_windows=_healthy(run, end),
+        extra={
+            "t0_epoch_ns": str(scene.t0_epoch_ns), "engine": scene.engine,
+            "model": scene.model.name, "gpu": scene.gpu.name, "mode": scene.mode, "tp": scene.tp,
+            "pp": scene.pp, "dp": scene.dp, "hosts": len(scene.hosts),
+            "clocks_ns": [c.offset_ns for c in recording.clocks], "end_ns": end,
+        },
+    )  # fmt: skip
+
+
+def _healthy(run: Simulated, end_ns: int) -> tuple[Window, ...]:
+    """Give the time in which no cause acted."""
+    busy = sorted(
+        (w.start_ns, w.end_ns) for label in run.labels for w in [label.episode().intended]
+    )
+    out, at = [], 0
+    for start, end in busy:
+        if start > at:
+            out.append(Window(at, start))
+        at = max(at, end)
+    return (*out, Window(at, end_ns)) if at < end_ns else tuple(out)
