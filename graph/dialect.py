@@ -20,7 +20,7 @@ _COUNTED: Final = (
     "lists count from 1 on this engine and from 0 on a server: what both take alike is a part from "
     "the start, as in l[0..1]; here list_extract(l, 1) gives the first"
 )
-_UNNAMED: Final = frozenset({"shortestpath", "allshortestpaths", "reduce"})  # in the engine's words
+_SHORTEST: Final = frozenset({"shortestpath", "allshortestpaths"})
 _KEYWORDS: Final = JOINING | LEADING | frozenset(FIRST)
 
 
@@ -52,8 +52,11 @@ def explained(question: Question, err: TellerError) -> TellerError:
 def _silent(question: Question) -> Iterator[tuple[int, str]]:
     """Give the places of what the engine would answer otherwise, and what to write."""
     for at, token in enumerate(question.tokens):
-        if _is_call(question, at) and token.text.lower() in OTHERWISE:
-            yield at, OTHERWISE[token.text.lower()]
+        name = token.text.lower()
+        if _is_call(question, at) and name in OTHERWISE:
+            yield at, OTHERWISE[name]
+        elif _is_call(question, at) and name in _SHORTEST:
+            yield at, UNKNOWN[name]
         elif _is_call(question, at) and token.word == "REVERSE" and _takes_list(question, at + 2):
             yield at, "reverse() of a list gives text here: order what is collected before"
         elif token.text == "[" and _is_subscript(question, at):
@@ -78,7 +81,7 @@ def _unknown(question: Question, err: str) -> Iterator[str]:
     for at, token in enumerate(question.tokens[:-1]):
         after = question.tokens[at + 1].text
         name = token.text.lower()
-        if _is_call(question, at) and name in UNKNOWN and (name in err or name in _UNNAMED):
+        if _is_call(question, at) and name in UNKNOWN and (name in err or name == "reduce"):
             yield UNKNOWN[name]
         elif token.word in ("COUNT", "COLLECT") and after == "{":
             yield UNKNOWN["count {"]

@@ -56,18 +56,17 @@ class Patterns:
         """Take the words of a query that was checked."""
         self.question = question
         self.tokens = question.tokens
+        self._next: dict[int, int] = {}  # place of a clause -> of the one behind it
+        latest: dict[int, int] = {}
+        for clause in question.clauses:
+            if clause.bracket in latest:
+                self._next[latest[clause.bracket]] = clause.at
+            latest[clause.bracket] = clause.at
 
     def span(self, clause: Clause) -> tuple[int, int]:
         """Give the places of a clause's words, from behind its own to before the next clause."""
-        others = (c.at for c in self.question.clauses if c.at > clause.at)
-        inside = (at for at in others if self.bracket(at) == clause.bracket)
         end = len(self.tokens) if clause.bracket < 0 else self.question.closing[clause.bracket]
-        return clause.at + 1, min(next(inside, end), end)
-
-    def bracket(self, at: int) -> int:
-        """Give the place of the bracket that a word stands in, -1 at the top."""
-        around = (a for a, b in self.question.closing.items() if a < at < b)
-        return max(around, default=-1)
+        return clause.at + 1, self._next.get(clause.at, end)
 
     def direct(self, first: int, last: int) -> Iterator[int]:
         """Give the places of words that are in no bracket of their own; of brackets, the first."""

@@ -8,6 +8,7 @@ to do later is not on it. Where a name is due any word is a name, so that `n.set
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Final
 
 from teller.errors import BadUsage, QueryRefused
@@ -27,6 +28,7 @@ from teller.graph.reading_words import (
 from teller.graph.tokens import Token, Tokens
 
 _CLOSING: Final = {")": "(", "]": "[", "}": "{"}
+SHORT: Final = 4_000  # characters of a text that is kept with its words
 DEEPEST: Final = 60  # brackets in brackets; an engine's own parser falls over at some thousands
 
 
@@ -63,6 +65,15 @@ def check_asked(text: str, given: Mapping[str, object]) -> Question:
 
 def check(text: str) -> Question:
     """Refuse what is more than one statement, or reads or writes anything but the graph."""
+    return _again(text) if len(text) <= SHORT else _read(text)
+
+
+@lru_cache(maxsize=128)  # what the project itself asks, it asks often
+def _again(text: str) -> Question:
+    return _read(text)
+
+
+def _read(text: str) -> Question:
     found = tokens.read(text)
     while found and found[-1].text == ";":
         found = found[:-1]

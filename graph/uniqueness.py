@@ -16,6 +16,7 @@ from teller.graph.tokens import Token
 
 # all others lead from cause to effect, or from label to label: no way comes back to its start
 CYCLIC: Final = frozenset({"TALKED_TO"})
+MOST: Final = 50  # relationships of a MATCH: each is compared with each, and planned with each
 _UNEQUAL: Final = ("<>", "!=", "<", ">")
 _CLAUSES: Final = ("MATCH",)
 
@@ -43,6 +44,8 @@ def twice(question: Question) -> str | None:
         where = next((i for i in patterns.direct(first, last) if _is(patterns, i, "WHERE")), last)
         chains = patterns.chains(first, where)
         seen.update(range(first, where))
+        if sum(len(chain.hops) for chain in chains) > MOST:
+            return f"a MATCH has {MOST} relationships at most: write it as several"
         if said := _in_scope(chains, _known(patterns, chains, where, last)):
             return said
     for chain in patterns.chains(0, len(question.tokens), lone=False):
