@@ -1,6 +1,7 @@
 """What the embedded engine would answer otherwise is refused, and the rest is explained."""
 
 import importlib.util
+import re
 import sys
 import tomllib
 from pathlib import Path
@@ -158,6 +159,14 @@ def test_the_queries_of_the_project_are_portable() -> None:
             except QueryRefused:
                 refused.add(name)
     assert refused == APART_BY_LISTS
+
+
+def test_the_questions_of_the_documents_are_asked() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "cypher.md").read_text()
+    texts = re.findall(r"```cypher\n(.*?)```", page, re.DOTALL)
+    assert len(texts) > 10
+    for text in texts:
+        assert adapted(text, 10), text
 
 
 def test_no_way_over_other_relations_comes_back_to_its_start() -> None:
