@@ -45,6 +45,21 @@ def plans(lives: int, seed: int, kinds: Sequence[Kind], of: Service) -> list[tup
     return made
 
 
+def each(seed: int, kinds: Sequence[Kind], of: Service) -> list[tuple[Planned, ...]]:
+    """Give lives in which every kind comes once, at its usual strength, on the last rank."""
+    draw = random.Random(seed)
+    made = []
+    names = draw.sample([kind.name for kind in kinds], len(kinds))
+    for first in range(0, len(names), EPISODES):
+        made.append(
+            tuple(
+                planned(name, draw, of, severity=KINDS[name].law.usual, rank=of.world - 1)
+                for name in names[first : first + EPISODES]
+            )
+        )
+    return made
+
+
 def written(life: Lived, out: Path, root_seed: int) -> list[tuple[Path, Truth]]:
     """Write the run folders of a life: all of it, and the window of torch's profiler."""
     ranks = [load(life.control, rank) for rank in range(life.setup.service.world)]
@@ -54,14 +69,13 @@ def written(life: Lived, out: Path, root_seed: int) -> list[tuple[Path, Truth]]:
 
 
 def campaign(
-    setup: Setup, lives: int, out: Path, tell: Callable[[str], None]
+    setup: Setup, drawn: Sequence[tuple[Planned, ...]], out: Path, tell: Callable[[str], None]
 ) -> Iterator[tuple[Path, Truth]]:
     """Lead the lives one after the other; give each run folder and its truth."""
     out.mkdir(parents=True, exist_ok=True)
-    drawn = plans(lives, setup.seed, possible(setup.net), setup.service)
     draw = random.Random(~setup.seed)
     for number, plan in enumerate(drawn):
-        tell(f"life {number + 1} of {lives}: {', '.join(one.kind for one in plan)}")
+        tell(f"life {number + 1} of {len(drawn)}: {', '.join(one.kind for one in plan)}")
         seed = draw.getrandbits(31)
         mine = msgspec.structs.replace(setup, seed=seed)
         with lived(mine, plan, out) as life:

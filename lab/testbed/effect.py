@@ -19,6 +19,7 @@ from teller.lab.truth import OperatorTruth, StepTruth
 SHARE: Final = 0.03  # of a step: below, a cause has no effect on it
 FEWEST_FAR: Final = 2  # steps far outside what healthy ones do, where most are not touched
 WAITING: Final = 0.5  # more requests that wait, on average: the queue grows
+_JOINT: Final = ("all_reduce", "all_gather")  # in a broadcast, only the others wait for its root
 LATER: Final = 1.5  # first tokens that take so many times as long
 
 
@@ -174,10 +175,11 @@ def _queue(of: Scene, during: Mask, begin: int, end: int) -> dict[str, Any]:
 
 
 def _meetings(of: Scene, begin: int, end: int) -> dict[str, Any]:
-    """Give mean lateness by rank and mean pure time of collectives, in µs."""
-    during = (of.met.arrived_ns >= begin) & (of.met.arrived_ns < end)
+    """Give mean lateness by rank and mean pure time of what ranks do together, in µs."""
+    joint = np.isin(of.met.op, [of.met.ops.index(op) for op in _JOINT if op in of.met.ops])
+    during = joint & (of.met.arrived_ns >= begin) & (of.met.arrived_ns < end)
     step = np.searchsorted(of.steps.start_ns, of.met.arrived_ns, "right") - 1
-    good = (step >= 0) & of.healthy[np.maximum(step, 0)]
+    good = joint & (step >= 0) & of.healthy[np.maximum(step, 0)]
     pure = of.met.pure_ns / 1e3
     late = {}
     for rank in range(len(of.ranks)):

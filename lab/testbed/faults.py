@@ -175,7 +175,7 @@ def planned(
     kind = kind_named(name)
     strength, drawn_rank = kind.law.draw(draw), draw.randrange(of.world)
     where = 0 if kind.front else drawn_rank if rank is None else rank
-    hold, rest = draw.uniform(1.5, 2.5), draw.uniform(1.5, 2.5)
+    hold, rest = draw.uniform(1.4, 2.2), draw.uniform(1.4, 2.0)
     layers = of.layers // of.pp
     layer = where // of.tp * layers + draw.randrange(layers)
     chosen = {key: draw.choice(values).format(layer=layer) for key, values in kind.choices.items()}

@@ -5,6 +5,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
+import msgspec
 import typer
 
 from teller.cli import options, out
@@ -24,7 +25,7 @@ group = typer.Typer(
 )
 
 Out = Annotated[
-    Path, typer.Option("--out", metavar="DIR", file_okay=False, help="Where run folders go.")
+    Path, typer.Option("--out", "-o", metavar="DIR", file_okay=False, help="Where run folders go.")
 ]
 NetChoice = Annotated[
     Net, typer.Option("--net", help="A network namespace a host, or loopback; auto: the best.")
@@ -134,6 +135,9 @@ def run(
 @group.command(epilog="Example: teller testbed campaign --lives 4 --seed 7 --out runs/")
 def campaign(
     lives: Annotated[int, typer.Option(min=1, max=1000, help="Lives, of ten episodes each.")] = 4,
+    each: Annotated[
+        bool, typer.Option("--each", help="Instead: every kind once, at its usual strength.")
+    ] = False,
     place: Out = Path("runs"),
     net: NetChoice = "auto",
     quiet_machine: Quiet = False,
@@ -149,7 +153,13 @@ def campaign(
     from teller.lab.testbed import sets
 
     mine = _setup(net, quiet_machine, tp, pp, rate, seed, 3.0, kineto)
-    made = lead.campaign(mine, lives, place, lambda line: out.note(line, quiet=quiet))
+    kinds = lead.possible(mine.net)
+    if each:
+        drawn = lead.each(seed, kinds, mine.service)
+        mine = msgspec.structs.replace(mine, kineto_steps=0)  # which kind is last is chance here
+    else:
+        drawn = lead.plans(lives, seed, kinds, mine.service)
+    made = lead.campaign(mine, drawn, place, lambda line: out.note(line, quiet=quiet))
     for folder, truth in made:
         _tell(folder, truth)
     sets.write_set(place)
