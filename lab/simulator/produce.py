@@ -1,6 +1,6 @@
 """From an order to a run folder with its truth beside it."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from hashlib import blake2b
 from pathlib import Path
 from typing import Final
@@ -18,15 +18,16 @@ VERSION: Final = 1  # raised whenever the same order gives another run
 
 @dataclass(frozen=True, slots=True)
 class Produced:
-    """A run folder, its truth, and how many spans were simulated."""
+    """A run folder, its truth, how many spans were simulated, and the hash of all that it is."""
 
     folder: Path
     truth: Truth
     spans: int
+    digest: str
 
 
 def produce(order: Order, out: Path, root_seed: int | None = None) -> Produced:
-    """Simulate a run and write it; the same order gives the same bytes.
+    """Simulate a run and write it; the same order gives the same run.
 
     `root_seed` is that of its family; None makes the run its own root.
     """
@@ -39,7 +40,21 @@ def produce(order: Order, out: Path, root_seed: int | None = None) -> Produced:
     write_truth(truth, folder)
     happened = run.happened
     spans = sum(len(t.name) for t in (*happened.host, *happened.device))
-    return Produced(folder, truth, spans)
+    return Produced(folder, truth, spans, digest(run, recording, truth))
+
+
+def digest(run: Simulated, recording: Recording, truth: Truth) -> str:
+    """Hash all that a run is: what happened, how it is recorded, and its truth.
+
+    Not the bytes of files: those also hold the release of the library that wrote them.
+    """
+    state, happened = blake2b(digest_size=16), run.happened
+    for table in (*happened.host, *happened.device, *happened.joins, *happened.steps):
+        for field in fields(table):
+            state.update(np.ascontiguousarray(getattr(table, field.name)).tobytes())
+    said = [*map(repr, happened.notes), *map(repr, happened.requests), repr(recording)]
+    state.update(msgspec.json.encode([happened.names, said, truth]))
+    return state.hexdigest()
 
 
 def recorded(order: Order, run: Simulated) -> Recording:

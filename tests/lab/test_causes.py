@@ -14,7 +14,7 @@ from teller.lab.simulator.draw import EXPERTS, Layout, Wanted
 from teller.lab.simulator.simulate import Order, Simulated, simulate
 from teller.lab.truth import Episode
 
-STEPS = 40
+STEPS = 30
 STRONG = {  # a severity that shows in a run of few steps
     "slow_path": 15.0, "packet_loss": 0.5, "congestion": 12.0, "late_rank": 8.0,
     "rotating_straggler": 6.0, "slow_rank": 2.0, "gpu_throttle": 3.0, "gpu_memory_fault": 1.8,
@@ -22,7 +22,7 @@ STRONG = {  # a severity that shows in a run of few steps
     "device_allocation": 9.0, "blocking_copy": 9.0, "host_pause": 300.0, "gil_contention": 40.0,
     "host_contention": 5.0, "cpu_quota": 0.7, "host_misplaced": 3.5, "cpu_launch_bound": 4.0,
     "scheduler_overhead": 40.0, "compile_in_serving": 3000.0, "kv_preemption": 0.2,
-    "admission_blocked": 3.0, "tokenizer_stall": 800.0, "log_storm": 60.0, "storage_stall": 900.0,
+    "admission_blocked": 3.0, "tokenizer_stall": 40.0, "log_storm": 60.0, "storage_stall": 900.0,
     "expert_imbalance": 4.0, "pipeline_imbalance": 1.8, "load_growth": 6.0,
 }  # fmt: skip
 QUEUE = {"kv_preemption", "admission_blocked", "tokenizer_stall"}
@@ -182,7 +182,7 @@ def test_a_smaller_cache_preempts_and_a_giant_request_blocks() -> None:
 
 def test_requests_come_late_out_of_a_slow_tokenizer() -> None:
     requests = case("tokenizer_stall").run.happened.requests
-    assert max(r.queued_ns - r.arrival_ns for r in requests if r.queued_ns >= 0) > 400e6
+    assert max(r.queued_ns - r.arrival_ns for r in requests if r.queued_ns >= 0) > 20e6
 
 
 def test_a_throttled_device_shows_its_clock_and_others_do_not() -> None:

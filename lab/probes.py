@@ -1,0 +1,89 @@
+"""Probes for shortcuts: what figures of a run alone, without a look into it, tell of its fault.
+
+A set is good where they tell nothing: by balanced accuracy, over roots that the probe has not seen.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.ensemble import HistGradientBoostingClassifier
+from sklearn.metrics import balanced_accuracy_score
+from sklearn.model_selection import GroupKFold, cross_val_predict
+
+from teller.graph.classes import classes
+from teller.lab.index import Row
+
+FIGURES: Final = {
+    "metadata": ("engine", "model", "mode", "ranks", "tp", "pp", "dp", "hosts"),
+    "log length": ("log_bytes", "log_lines"),
+    "node count": ("spans",),
+    "file size": ("files", "total_bytes", "trace_bytes"),
+}
+FOLDS: Final = 5
+SHUFFLES: Final = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """What a probe reached, what shuffled labels reach, and their 95th percentile."""
+
+    figures: str
+    question: str
+    reached: float
+    chance: float
+    highest: float
+    runs: int
+
+
+def counts_by_nature(name: str) -> bool:
+    """Tell whether a class changes counts, names or text by its physics: no shortcut then."""
+    return bool(classes()[name].also_changes)
+
+
+def probe(rows: Sequence[Row], figures: str, question: str) -> Told:
+    """Ask one question of some figures: "fault" or not, or which "class"."""
+    kept = [r for r in rows if not any(map(counts_by_nature, _names(r)))]
+    if question == "class":
+        kept = [r for r in kept if len(_names(r)) == 1]
+        common = {n for n in {_names(r)[0] for r in kept}
+                  if sum(_names(r)[0] == n for r in kept) >= FOLDS}  # fmt: skip
+        kept = [r for r in kept if _names(r)[0] in common]
+    answers = np.array([
+        ("fault" if _names(r) else "none") if question == "fault" else _names(r)[0] for r in kept
+    ])  # fmt: skip
+    table, groups = _table(kept, figures), np.array([r.root_seed for r in kept])
+    random = np.random.default_rng(0)
+    shuffled = [_reached(table, random.permutation(answers), groups) for _ in range(SHUFFLES)]
+    return Told(
+        figures, question, _reached(table, answers, groups), float(np.mean(shuffled)),
+        float(np.quantile(shuffled, 0.95)), len(kept),
+    )  # fmt: skip
+
+
+def _names(row: Row) -> list[str]:
+    """Give the fault classes of a run; what has no effect is none."""
+    found = [n for n in row.classes.split(",") if n]
+    return [n for n in found if classes()[n].verdict == "fault"]
+
+
+def _table(rows: Sequence[Row], figures: str) -> npt.NDArray[np.float64]:
+    columns = []
+    for name in FIGURES[figures]:
+        values = [getattr(r, name) for r in rows]
+        if isinstance(values[0], str):
+            known = sorted(set(values))
+            values = [known.index(v) for v in values]
+        columns.append(np.array(values, float))
+    return np.column_stack(columns)
+
+
+def _reached(
+    table: npt.NDArray[np.float64], answers: npt.NDArray[np.str_], groups: npt.NDArray[np.int64]
+) -> float:
+    model = HistGradientBoostingClassifier(max_iter=30, max_depth=3, min_samples_leaf=5)
+    folds = GroupKFold(FOLDS)
+    given = cross_val_predict(model, table, answers, groups=groups, cv=folds)
+    return float(balanced_accuracy_score(answers, given))
