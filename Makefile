@@ -5,12 +5,13 @@ VENV := .venv
 BIN := $(VENV)/bin
 NEO4J ?= .teller-neo4j# the home of `make neo4j`
 EXTRAS := dev# what `make test` adds to the core
+COMPOSE := docker compose version >/dev/null 2>&1
 INSTALL := $(BIN)/python -m pip install --quiet --no-compile --editable# compiled when imported
 export PIP_CONSTRAINT := constraints.txt# by environment, so that it reaches isolated builds too
 export PIP_BUILD_CONSTRAINT := constraints.txt# the same for pip 25.3 and later
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: demo test check fmt lint types imports smoke bench neo4j ui clean help
+.PHONY: demo test check fmt lint types imports smoke bench neo4j up down ui clean help
 .DEFAULT_GOAL := help
 
 demo: $(VENV)/.core  ## diagnose the recorded run that comes with the code
@@ -45,6 +46,14 @@ bench: $(VENV)/.core  ## measure, and write docs/benchmarks.md again (BENCH=--qu
 
 neo4j: $(VENV)/.tools  ## start a Neo4j server of your own (Java 17 and Maven; NEO4J=HOME)
 	@$(BIN)/python tools/neo4j/server.py start $(NEO4J) --bolt 7687 --http 7474
+
+up:  ## start a graph server, workers and a watch of TELLER_DATA in Docker (docs/deploy.md)
+	@$(COMPOSE) || { echo "Docker with compose is needed; docs/deploy.md does it without"; exit 2; }
+	docker compose up --build --detach
+
+down:  ## stop them; what they keep stays
+	@$(COMPOSE) || { echo "Docker with compose is needed"; exit 2; }
+	@TELLER_DATA=. TELLER_NEO4J_PASSWORD=- docker compose down # it asks for both even here
 
 ui: $(VENV)/.ui  ## open the pages in a browser (none yet)
 	@test -f ui/app.py || { echo "there are no pages yet: no ui/app.py"; exit 2; }

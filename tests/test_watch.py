@@ -133,7 +133,7 @@ def test_files_that_come_one_by_one_give_the_ids_of_all_at_once(
 def test_what_was_told_is_not_told_again(demo: Path, tmp_path: Path) -> None:
     run = tmp_path / "run"
     shutil.copytree(demo, run)
-    (run / "broken.sqlite").write_bytes(b"SQLite format 3\0" + b"\1" * 2000)
+    (run / "broken.sqlite").write_bytes(b"SQLite format 3\0".ljust(2000, b"\0"))
     os.utime(run / "broken.sqlite", (0, 0))
     words = [*TELLER, "watch", str(run), "--once", "--format", "json", "--settle", "0"]
     words += ["--workspace", str(tmp_path / "w")]
