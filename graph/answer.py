@@ -22,6 +22,7 @@ class Limits:
     rows: int = ROWS
     time_s: float = TIME_S
     memory_bytes: int = MEMORY_BYTES
+    answer_bytes: int | None = None  # None: by the rows
 
     def __post_init__(self) -> None:
         """Refuse what would be no limit, or let nothing through."""
@@ -33,8 +34,10 @@ class Limits:
             raise BadUsage(f"{self.memory_bytes} bytes: a query needs 256 MiB to run in")
 
     @property
-    def answer_bytes(self) -> int:
+    def most_bytes(self) -> int:
         """Give the most that an answer may hold."""
+        if self.answer_bytes is not None:
+            return self.answer_bytes
         return ANSWER_BYTES if self.rows else min(WHOLE_BYTES, self.memory_bytes // 2)
 
 
@@ -60,6 +63,6 @@ class Answer:
 def too_large(limit_bytes: int) -> str:
     """Say that an answer is larger than it may be."""
     return (
-        f"the answer is larger than {limit_bytes >> 20} MiB: ask for fewer rows or columns, "
-        "or count them in the query"
+        f"the answer is larger than {limit_bytes / (1 << 20):g} MiB: ask for fewer rows or "
+        "columns, or count them in the query"
     )

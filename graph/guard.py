@@ -100,7 +100,7 @@ class Child:
         deadline = monotonic() + limits.time_s + GRACE_S
         try:
             self._send(text=text, params=sent, time_s=limits.time_s, rows=limits.rows,
-                       bytes=limits.answer_bytes)  # fmt: skip
+                       bytes=limits.most_bytes)  # fmt: skip
             said = self._said(deadline)
             if said["state"] == "ok":
                 parts = iter(lambda: self._frame(deadline), b"")
@@ -274,7 +274,7 @@ def _refusal(said: Mapping[str, Any], params: Mapping[str, object], limits: Limi
     from teller.graph.engine_words import translated
 
     if said["state"] == "large":
-        return QueryRefused(too_large(limits.answer_bytes))
+        return QueryRefused(too_large(limits.most_bytes))
     if said["state"] == "unsendable" or "Unable to cast Python" in said["error"]:
         names = ", ".join(f"${n}" for n in params)
         return BadUsage(f"the engine cannot take a value of {names}: {said['error']}")

@@ -34,8 +34,8 @@ def answer(
                 break
             rows.append(record.values())
             size += _size(rows[-1])
-            if size > limits.answer_bytes:
-                raise QueryRefused(too_large(limits.answer_bytes))
+            if size > limits.most_bytes:
+                raise QueryRefused(too_large(limits.most_bytes))
         summary = result.consume()
     check_names(summary.gql_status_objects)
     if question.explained:

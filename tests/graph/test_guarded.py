@@ -12,6 +12,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
+from teller import cli
 from teller.errors import BadUsage, QueryRefused, TellerError, UnknownName
 from teller.graph import audit, guarded
 from teller.graph.answer import Answer, Limits
@@ -119,10 +120,10 @@ def test_a_value_of_gigabytes_is_stopped(embedded_place: Workspace, text: str) -
 
 
 def test_one_value_may_be_no_larger_than_an_answer(place: Workspace) -> None:
-    text = "UNWIND range(1, 3000000) AS x WITH collect(x) AS l UNWIND [1, 2, 3, 4] AS y RETURN l, y"
-    with pytest.raises(QueryRefused, match=r"larger than 64 MiB: ask for fewer rows or columns"):
-        asked(place, text, Limits(time_s=30))
-    assert answers(place)
+    text = "UNWIND range(1, 50000) AS x WITH collect(x) AS l RETURN l, size(l) AS n"
+    with pytest.raises(QueryRefused, match=r"larger than 0.25 MiB: ask for fewer rows or columns"):
+        asked(place, text, Limits(answer_bytes=1 << 18))
+    assert asked(place, text, Limits()).table["n"].to_pylist() == [50_000]
 
 
 def test_the_first_rows_are_given_and_it_is_said_that_there_are_more(place: Workspace) -> None:
@@ -174,9 +175,10 @@ def test_parameters_are_those_that_are_asked_for(place: Workspace) -> None:
     assert asked(place, "RETURN $a AS a, $b AS b", a=1 << 60, b=["x"]).table.to_pylist() == [
         {"a": 1 << 60, "b": ["x"]}
     ]
-    for params in ({}, {"a": 1, "b": 2}):
-        with pytest.raises(BadUsage, match=r"\$a|\$b"):
-            asked(place, "RETURN $a AS a", **params)
+    with pytest.raises(BadUsage, match=r"the query needs \$a"):
+        asked(place, "RETURN $a AS a")
+    with pytest.raises(BadUsage, match=r"does not ask for \$b"):
+        asked(place, "RETURN $a AS a", a=1, b=2)
     with pytest.raises(BadUsage, match=r"\$a"):
         asked(place, "RETURN $a AS a", a=1 << 70)
     with pytest.raises(UnknownName, match="did you mean Span"):
@@ -247,3 +249,21 @@ def test_the_notes_stay_small(tmp_path: Path) -> None:
 def test_a_workspace_that_cannot_be_written_is_asked_all_the_same(tmp_path: Path) -> None:
     audit.note(tmp_path / "nowhere", audit.Asked(time=audit.now(), ms=1, text="x"))
     assert not list(tmp_path.iterdir())
+
+
+def test_the_command_cuts_an_answer_and_says_so(
+    published: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = "MATCH (s:Span) RETURN s.id AS id ORDER BY id"
+    at = ["--workspace", str(published), "--format", "csv", "--quiet"]
+    assert cli.main(["query", text, "--limit", "2", *at]) == 0
+    told = capsys.readouterr()
+    assert told.out.split() == ['"id"', "30000", "30001"]
+    assert told.err == "the first 2 of more rows; --limit 0 gives all\n"
+    assert cli.main(["query", text, "--limit", "0", "-o", str(tmp_path / "all.csv"), *at]) == 0
+    assert capsys.readouterr().err == ""
+    assert len((tmp_path / "all.csv").read_text().split()) == 25
+    assert cli.main(["query", RUNAWAY, "--timeout", "0.5", *at]) == 2
+    assert "stopped after 0.5 s" in capsys.readouterr().err
+    assert cli.main(["query", text, "--timeout", "nan", *at]) == 2
+    assert cli.main(["query", "CALL timeout=0", *at]) == 2
