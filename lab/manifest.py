@@ -16,16 +16,16 @@ class HostEntry(msgspec.Struct, frozen=True, omit_defaults=True):
     address: str = ""
 
 
-class RankEntry(msgspec.Struct, frozen=True, kw_only=True):
-    """A rank: where it ran, and its place in each kind of parallelism."""
+class RankEntry(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A rank: where it ran, and its place in each kind of parallelism, None where not known."""
 
     rank: int
     host: str
     pid: int
-    tp: int = 0
-    pp: int = 0
-    dp: int = 0
-    ep: int = 0
+    tp: int | None = None
+    pp: int | None = None
+    dp: int | None = None
+    ep: int | None = None
 
 
 class FileEntry(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

@@ -57,6 +57,8 @@ def run(plan: Plan, out: Path, host: str) -> Ran:
         code = child.wait()
         # What a grandchild that lives on would write is not waited for.
         shower.join(timeout=2)
+        if not shower.is_alive():
+            child.stdout.close()
     return Ran(128 - code if code < 0 else code, child.pid, begun, time.time_ns(), bool(got))
 
 

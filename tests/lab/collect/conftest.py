@@ -29,8 +29,9 @@ def program(recorder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     files = metadata.files("nvidia-nvtx") or []
     header = next(Path(str(f.locate())) for f in files if f.name == "nvToolsExt.h")
     made = tmp_path_factory.mktemp("program") / "annotates"
-    command = [build.compiler() or "cc", "-O1", f"-I{header.parents[1]}", HERE / "annotates.c"]
-    subprocess.run([*command, "-o", made, "-pthread", "-ldl"], check=True, timeout=60)
+    words = ("-O1", f"-I{header.parents[1]}", str(HERE / "annotates.c"), "-o", str(made))
+    command = [build.compiler() or "cc", *words, "-pthread", "-ldl"]
+    subprocess.run(command, check=True, timeout=60)
     return made
 
 

@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from teller.lab.collect import nvtx_stream
-from teller.lab.collect.nvtx_stream import MARK, Stream
+from teller.lab.collect.nvtx_stream import Stream
 
 Ran = tuple[str, list[Stream]]
 
@@ -38,4 +38,4 @@ def nested(stream: Stream) -> bool:
         if around and not (around[-1][0] <= row["start_ns"] and end <= around[-1][1]):
             return False
         around.append((row["start_ns"], end))
-    return bool(open_ranges) and MARK not in open_ranges
+    return bool(open_ranges)
