@@ -159,8 +159,10 @@ def _step(
     made.range("gpu_model_runner: forward", HostKind.PHASE, t + 500 * US, t + 9 * MS, step)
     launch = made.call("cudaGraphLaunch", t + 510 * US, t + 900 * US, step) if graph else 0
     for layer in range(layers):
-        at = t + 1 * MS + layer * 2 * MS
+        # uneven, or a collective could be taken for the one before
+        at = t + 1 * MS + layer * 2 * MS + ((step + 1) * (layer + 2)) ** 2 * 37 % 691 * US
         _layer(made, layer, at, step, launch, last, late, size)
+    made.range("pthread_cond_wait", HostKind.OS, t + 1 * MS, t + 9 * MS, step, thread=2)
     made.range("gpu_model_runner: sample", HostKind.PHASE, t + 10 * MS, t + 14 * MS, step)
     made.call("cudaStreamSynchronize", t + 10 * MS + 20 * US, t + 13 * MS, step)
 

@@ -179,7 +179,7 @@ def comm_text(trace: Trace, joined_rows: Ints) -> pa.Array:
     said = picked(texts, which)
     if generation < "2026":
         return said
-    return joined(said, ', "Seq": ', number(column(joins, "seq", joined_rows)))
+    return joined(said, ', "Seq": ', number(column(joins, "seq", joined_rows) + 1))
 
 
 def _calls(trace: Trace, some: Flags) -> pa.Array:

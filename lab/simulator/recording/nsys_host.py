@@ -137,4 +137,5 @@ def _os(process: Process, some: Flags) -> Rows:
         "start": seen.host_start[some] - process.base_ns, "end": end - process.base_ns,
         "globalTid": process.threads(rows),
         "nameId": process.strings.column(process.happened.names, name, str),
-    }, {"eventClass": 27, "returnValue": 0, "nestingLevel": 0, "callchainId": 0})  # fmt: skip
+    }, {"eventClass": 27, "returnValue": 0, "nestingLevel": 0, "callchainId": 0,
+        "argumentsId": 0})  # fmt: skip

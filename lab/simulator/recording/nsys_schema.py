@@ -30,9 +30,13 @@ _DEVICE: Final = (
 )
 _TABLES: Final = {
     "StringIds": "id#! value:T!",
-    "ANALYSIS_FILE": "id#!@3.0 filename:T content:T!@-3.16 contentId@3.16 globalPid!",
+    "ANALYSIS_FILE": (
+        "id#!@3.0 filename:T!@-3.16 filename:T@3.16 content:T!@-3.16 contentId@3.16 globalPid!"
+    ),
     "ProcessStreams": "globalPid! filenameId! contentId!",
-    "TARGET_INFO_SYSTEM_ENV": "globalVid devStateName:T! name:T! nameEnum! value:T!",
+    "TARGET_INFO_SYSTEM_ENV": (
+        "globalVid!@-3.1 globalVid@3.1 devStateName:T! name:T! nameEnum! value:T!"
+    ),
     "TARGET_INFO_NIC_INFO": (
         "globalId!@-3.6 GUID!@3.6 stateName:T! nicId! name:T! deviceId! vendorId! linkLayer!"
     ),
@@ -60,7 +64,7 @@ _TABLES: Final = {
     "META_DATA_CAPTURE": "name:T! value:T",
     "META_DATA_EXPORT": "name:T! value:T",
     "EXPORT_META_DATA": "name:T! value:T",
-    "DIAGNOSTIC_EVENT": "timestamp! timestampType! source! severity! text:T! globalPid!",
+    "DIAGNOSTIC_EVENT": "timestamp! timestampType! source! severity! text:T! globalPid",
     KERNEL: _DEVICE.format("@3.13") + (
         "demangledName! shortName! mangledName launchType cacheConfig registersPerThread! gridX!"
         " gridY! gridZ! blockX! blockY! blockZ! staticSharedMemory! dynamicSharedMemory!"
@@ -85,8 +89,8 @@ _TABLES: Final = {
         "start! end! globalTid nameId! returnValue!@-3.24 overheadType!@3.24"
     ),
     "OSRT_API": (
-        "start! end! eventClass! globalTid correlationId@-3.0 nameId! returnValue! nestingLevel"
-        " callchainId! argumentsId@3.24"
+        "start! end! eventClass! globalTid nameId! returnValue! nestingLevel"
+        " callchainId! argumentsId!@3.24"
     ),
     NVTX: (
         "start! end eventType! rangeId category color text:T globalTid endGlobalTid textId domainId"
