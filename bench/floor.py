@@ -1,7 +1,7 @@
 """Diagnose a set of labelled runs by rules and numbers alone, and count what was right.
 
-`floor.py SET…` takes folders of runs with their truths beside them, and writes one row a run to
-`SET/floor.tsv` (a run that is there already is not done again), then the tables of all to `-o FILE`.
+`floor.py SET…` takes folders of runs with their truths beside them, writes one row a run to
+`SET/floor.tsv` (a run that is there already is not done again), then the tables of all to `-o`.
 """
 
 import argparse
@@ -19,6 +19,8 @@ from typing import Final
 from teller import pipeline
 from teller.graph.classes import classes
 from teller.graph.finding import Finding
+from teller.graph.keep import rest
+from teller.graph.project import project
 from teller.graph.workspace import Workspace
 from teller.lab.truth import Episode, Truth, read_truth
 
@@ -56,8 +58,11 @@ def main() -> None:
     asked.o.write_text("\n".join(text) + "\n")
 
 
-_HEAD: Final = """The floor for the model: `teller diagnose` without learning, on labelled runs. A run counts for its strongest cause;
-causes that no step felt (under 3 %) count as none. Loud are findings from medium up. `bench/floor.py SETS` makes this page."""
+_HEAD: Final = (
+    "The floor for the model: `teller diagnose` without learning, on labelled runs. A run counts "
+    "for its strongest\ncause; causes that no step felt (under 3 %) count as none. Loud are findings "
+    "from medium up.\n`bench/floor.py SETS` makes this page."
+)
 
 
 def _all(folder: Path, most: int) -> Iterator[Row]:
@@ -68,7 +73,7 @@ def _all(folder: Path, most: int) -> Iterator[Row]:
         wanted = [p for p in runs if p.name not in done]
         for row in pool.map(_one, wanted):
             done[row.run] = row
-            _write(path, done.values())
+            _write(path, list(done.values()))
     yield from (done[p.name] for p in runs)
 
 
@@ -76,9 +81,8 @@ def _one(run: Path) -> Row:
     truth = read_truth(run)
     scratch = Path(tempfile.mkdtemp(prefix="teller-floor-"))
     try:
-        said = pipeline.diagnose(
-            [run], Workspace(scratch), pipeline.Options(), pipeline.Silent()
-        ).findings
+        place = Workspace(scratch, project=project, rest=rest)
+        said = pipeline.diagnose([run], place, pipeline.Options(), pipeline.Silent()).findings
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
     return judged(run.name, truth, said)
@@ -86,13 +90,13 @@ def _one(run: Path) -> Row:
 
 def judged(run: str, truth: Truth, said: Sequence[Finding]) -> Row:
     """Compare what was said of a run with its truth."""
-    loud = [f for f in said if f.severity in LOUD and classes()[f.class_name].verdict == "fault"]
+    loud = [f for f in said if f.severity in LOUD and classes()[f.klass].verdict == "fault"]
     cause = strongest(truth)
     name = cause.class_ if cause else NONE
-    right = [f for f in loud if f.class_name == name]
+    right = [f for f in loud if f.klass == name]
     steps = {(s.rank, s.step_index) for e in truth.episodes for s in e.steps}
     return Row(
-        run, name, loud[0].class_name if loud else NONE, bool(right),
+        run, name, loud[0].klass if loud else NONE, bool(right),
         any(cause is not None and same(f, cause) for f in right), len(loud) - len(right),
         float(cause.measured.get("largest_share", 0.0)) if cause else 0.0, len(steps),
     )  # fmt: skip
@@ -101,9 +105,7 @@ def judged(run: str, truth: Truth, said: Sequence[Finding]) -> Row:
 def strongest(truth: Truth) -> Episode | None:
     """Give the episode of a fault that was felt most."""
     faults = [e for e in truth.episodes if classes()[e.class_].verdict == "fault"]
-    return max(
-        faults, key=lambda e: float(e.measured.get("largest_share", 0.0)), default=None
-    )
+    return max(faults, key=lambda e: float(e.measured.get("largest_share", 0.0)), default=None)
 
 
 def same(finding: Finding, cause: Episode) -> bool:
@@ -133,8 +135,8 @@ def _tables(rows: Sequence[Row]) -> list[str]:
     clean = [r for r in rows if r.truth == NONE]
     alarms = sum(r.said != NONE for r in clean)
     lines = [
-        f"{len(rows)} runs, {len(faulty)} with a fault. False alarms: {alarms} of {len(clean)} runs "
-        "without one.\n",
+        f"{len(rows)} runs, {len(faulty)} with a fault. False alarms: {alarms} of {len(clean)} "
+        "runs without one.\n",
         "| share of the step | runs | said something | class right | culprit right |",
         "|---|--:|--:|--:|--:|",
     ]
@@ -154,7 +156,10 @@ def _by_class(rows: Sequence[Row]) -> list[str]:
     groups: dict[str, list[Row]] = defaultdict(list)
     for row in rows:
         groups[row.truth].append(row)
-    head = ["| class | runs | said something | class right | culprit right |", "|---|--:|--:|--:|--:|"]
+    head = [
+        "| class | runs | said something | class right | culprit right |",
+        "|---|--:|--:|--:|--:|",
+    ]
     return head + [f"| {name} | {_counts(groups[name])}" for name in sorted(groups)]
 
 
