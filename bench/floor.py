@@ -60,8 +60,8 @@ def main() -> None:
 
 _HEAD: Final = (
     "The floor for the model: `teller diagnose` without learning, on labelled runs. A run counts "
-    "for its strongest\ncause; causes that no step felt (under 3 %) count as none. Loud are findings "
-    "from medium up.\n`bench/floor.py SETS` makes this page."
+    "for its strongest\ncause; causes that no step felt (under 3 %) count as none. Loud: "
+    "findings from medium up.\n`bench/floor.py SETS` makes this page."
 )
 
 
