@@ -139,8 +139,7 @@ def small(
         tuple(_host(r.host) for r in ranks), tuple(_device(r.device) for r in ranks),
         tuple(_joins(r.joins) for r in ranks), tuple(_steps(steps, replayed) for _ in ranks),
         _requests(end), tuple(sorted(notes, key=lambda n: n.time_ns)), _gauges(end, len(ranks)),
-        end, dead=(),
-        facts={"intra": "P2P/CUMEM", "inter": "NET/IB/0/GDRDMA", "channels": 2},
+        end, facts={"channels": 2},
     )  # fmt: skip
 
 

@@ -3,6 +3,7 @@
 import json
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from teller.ingest.discover import head_of, reader_for
@@ -40,7 +41,8 @@ def test_tables_of_devices_tell_clock_power_and_heat(
 ) -> None:
     happened = small()
     happened.gauges.columns["gpu 3 sm_clock_mhz"][1:] = 345
-    hot = {f"gpu {r} throttle_reasons": 0.0 * happened.gauges.time_ns + 0x40 for r in range(4)}
+    count = len(happened.gauges.time_ns)
+    hot = {f"gpu {r} throttle_reasons": np.full(count, 64.0) for r in range(4)}
     happened.gauges.columns.update(hot)
     recording = plain(happened.scene, gpu_csv=True, gpu_dmon=True)
     made = metrics.write_devices(happened, recording, tmp_path)

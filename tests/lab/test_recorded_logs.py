@@ -102,7 +102,7 @@ def test_nccls_log_joins_ranks_by_paths_calls_and_settings(release: str, tmp_pat
         ("all_reduce", 32 * 4096 * 2, "a292d1d22bddf873")
     }  # fmt: skip
     paths = {(p["src_rank"], p["dst_rank"], p["transport"]) for p in log.paths.to_pylist()}
-    assert paths == {(1, 2, "NET/IB/0/GDRDMA")}
+    assert paths == {(1, 2, "NET/IB/1/GDRDMA")}
     found = figures(log)
     assert found["nccl.version"][0][1].startswith(release)  # type: ignore[union-attr]  # has text
     assert (None, "NCCL_IB_HCA=mlx5") in found["nccl.env"]
@@ -112,7 +112,8 @@ def test_nccls_log_joins_ranks_by_paths_calls_and_settings(release: str, tmp_pat
 
 def test_facts_say_what_carries_the_data(tmp_path: Path) -> None:
     happened = small()
-    happened.facts.update(edges={"0->1": "SHM/direct/direct"}, inter="NET/Socket/0")
+    carried = {"0-1": "SHM/direct/direct", "3-0": "NET/Socket/0"}
+    happened.facts.update(transports=carried, network="Socket")
     files = dict(nccl_log.write_logs(happened, plain(happened.scene), tmp_path))
     log = records(files[0])
     paths = {(p["src_rank"], p["dst_rank"]): p["transport"] for p in log.paths.to_pylist()}
@@ -152,8 +153,8 @@ def test_notes_of_nccl_and_the_kernel_stand_in_their_logs(tmp_path: Path) -> Non
                                                    "vendor": 129}),
         Note(4 * MS, "nccl 1", "net_async_event", {"nic": "mlx5_1"}),
         Note(-1, "nccl 1", "gdr_off", {"nic": "mlx5_1"}),
-        Note(3 * MS, "kernel 1", "xid", {"bus": "0000:11:00", "code": 79, "text": "GPU has fallen "
-                                         "off the bus."}),
+        Note(3 * MS, "kernel 1", "xid", {"bus": "0000:11:00.0", "code": 79, "text": "GPU has fa"
+                                         "llen off the bus."}),
         Note(4 * MS, "kernel 1", "aer", {"bus": "0000:11:00"}),
     ])  # fmt: skip
     for release in NCCL:

@@ -6,6 +6,7 @@ from typing import Final
 import numpy as np
 
 from teller.lab.simulator.happened import Happened, Small
+from teller.lab.simulator.recording.plan import Recording
 from teller.lab.simulator.recording.seen import Flags
 
 KNOWN: Final = ("running", "waiting", "kv_usage", "preemptions")
@@ -76,3 +77,8 @@ def tokens(happened: Happened, replica: int, start_ns: int, end_ns: int) -> Toke
 
 def _sum(values: Small, some: Flags) -> int:
     return int(values[some].sum())
+
+
+def requests_logged(happened: Happened, recording: Recording) -> bool:
+    """Tell whether the log is to have lines of requests: notes may have them already."""
+    return recording.requests_logged and all(n.kind != "request_added" for n in happened.notes)

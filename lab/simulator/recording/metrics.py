@@ -21,7 +21,7 @@ FIGURES: Final = {
     "mem_clock_mhz": ("DCGM_FI_DEV_MEM_CLOCK", "clocks.current.memory [MHz]", " MHz"),
     "power_w": ("DCGM_FI_DEV_POWER_USAGE", "power.draw [W]", " W"),
     "temperature_c": ("DCGM_FI_DEV_GPU_TEMP", "temperature.gpu", ""),
-    "utilisation_percent": ("DCGM_FI_DEV_GPU_UTIL", "utilization.gpu [%]", " %"),
+    "utilization_pct": ("DCGM_FI_DEV_GPU_UTIL", "utilization.gpu [%]", " %"),
     "memory_used_mib": ("DCGM_FI_DEV_FB_USED", "memory.used [MiB]", " MiB"),
     "throttle_reasons": ("DCGM_FI_DEV_CLOCKS_EVENT_REASONS", "clocks_event_reasons.active", ""),
     "pcie_gen": ("DCGM_FI_DEV_PCIE_LINK_GEN", "pcie.link.gen.current", ""),
@@ -31,7 +31,7 @@ FIGURES: Final = {
     ),
 }  # fmt: skip
 _DMON: Final = (
-    ("pwr", "power_w", "W"), ("gtemp", "temperature_c", "C"), ("sm", "utilisation_percent", "%"),
+    ("pwr", "power_w", "W"), ("gtemp", "temperature_c", "C"), ("sm", "utilization_pct", "%"),
     ("mclk", "mem_clock_mhz", "MHz"), ("pclk", "sm_clock_mhz", "MHz"),
 )  # fmt: skip
 _COUNTED: Final = ("prompt_tokens", "generation_tokens")

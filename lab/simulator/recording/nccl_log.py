@@ -1,8 +1,7 @@
 """NCCL's log of each process: how communicators began, what carries them, calls, and notes.
 
-`Happened.facts` says what they go through: `intra` and `inter` (as a channel's line ends), `edges`
-with {"<src>-><dst>": transport} of single pairs of ranks, `channels`, `network`. What is not said
-is what a healthy machine prints.
+`Happened.facts` says what they go through: `transports` by pair of ranks ("0-1"), as the line of a
+channel ends, `network`, `channels`. What is not said is what a healthy machine prints.
 """
 
 from collections.abc import Iterator
@@ -64,7 +63,7 @@ def _begin(happened: Happened, recording: Recording, rank: int, early: list[Note
     scene, release = happened.scene, release_of(recording.nccl)
     place = scene.places[rank]
     host = scene.hosts[place.host]
-    network = str(happened.facts.get("network", _network(happened)))
+    network = str(happened.facts.get("network", "IB"))
     first = [f"Bootstrap : Using eth0:{host.address}<0>", "cudaDriverVersion 12080"]
     version = f"NCCL version {recording.nccl}+cuda12.8"
     if release >= (2, 25):
@@ -149,17 +148,12 @@ def _edges(happened: Happened, rank: int, group: Group, channel: int) -> Iterato
 
 def transport(happened: Happened, source: int, target: int) -> str:
     """Give what carries data from one rank to another, as a channel's line ends."""
-    facts, places = happened.facts, happened.scene.places
-    own = facts.get("edges", {}).get(f"{source}->{target}")
+    places = happened.scene.places
+    own = happened.facts.get("transports", {}).get(f"{source}-{target}")
     if own:
         return str(own)
-    if places[source].host == places[target].host:
-        return str(facts.get("intra", "P2P/CUMEM"))
-    return str(facts.get("inter", f"NET/IB/{places[source].device}/GDRDMA"))
-
-
-def _network(happened: Happened) -> str:
-    return "Socket" if "Socket" in str(happened.facts.get("inter", "")) else "IB"
+    near = places[source].host == places[target].host
+    return "P2P/CUMEM" if near else f"NET/IB/{places[source].device}/GDRDMA"
 
 
 def _groups(scene: Scene, rank: int) -> list[Group]:

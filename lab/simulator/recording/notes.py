@@ -60,8 +60,10 @@ def said(kind: str, dialect: str, values: Mapping[str, Any]) -> Said | None:
     return Said(text.format(**{**_FILLED, **_derived(values), **values}), level, where)
 
 
-def _derived(values: Mapping[str, Any]) -> dict[str, float]:
-    made: dict[str, float] = {}
+def _derived(values: Mapping[str, Any]) -> dict[str, Any]:
+    made: dict[str, Any] = {}
+    if "bus" in values:  # with or without the function
+        made["slot"] = str(values["bus"]).partition(".")[0]
     if "ms" in values:
         made["seconds_of_ms"] = values["ms"] / 1000
     if "timeout_ms" in values:

@@ -7,7 +7,7 @@ import numpy as np
 
 from teller.lab.simulator.happened import Happened, Steps
 from teller.lab.simulator.recording.lines import SECOND, Line, host_of, local
-from teller.lab.simulator.recording.load import head_rank, load
+from teller.lab.simulator.recording.load import head_rank, load, requests_logged
 from teller.lab.simulator.recording.nsys_schema import number
 from teller.lab.simulator.recording.plan import Recording
 from teller.lab.simulator.recording.titles import sglang_place
@@ -22,7 +22,7 @@ def lines(happened: Happened, recording: Recording) -> Iterator[Line]:
     yield from _start(happened)
     for replica in range(happened.scene.dp):
         yield from _batches(happened, replica)
-    for request in happened.requests if recording.requests_logged else ():
+    for request in happened.requests if requests_logged(happened, recording) else ():
         yield Line(request.queued_ns, 0, "api", "INFO", "",
                    f"Receive: obj=GenerateReqInput(rid='{request.name}', stream=True)")  # fmt: skip
         if request.end_ns >= 0:

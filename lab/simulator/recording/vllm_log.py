@@ -5,7 +5,7 @@ from typing import Final
 
 from teller.lab.simulator.happened import Happened
 from teller.lab.simulator.recording.lines import SECOND, Line, host_of, local
-from teller.lab.simulator.recording.load import head_rank, load, tokens
+from teller.lab.simulator.recording.load import head_rank, load, requests_logged, tokens
 from teller.lab.simulator.recording.nsys_schema import number
 from teller.lab.simulator.recording.plan import Recording
 from teller.lab.simulator.recording.titles import vllm_worker
@@ -23,8 +23,9 @@ def lines(happened: Happened, recording: Recording) -> Iterator[Line]:
     yield from _start(happened, recording)
     for replica in range(happened.scene.dp):
         yield from _figures(happened, recording, replica)
+    logged = requests_logged(happened, recording)
     for request in happened.requests:
-        if recording.requests_logged:
+        if logged:
             yield Line(request.queued_ns, 0, "api", "INFO", "async_llm.py:345",
                        f"Added request {request.name}.")  # fmt: skip
         if request.end_ns >= 0:
