@@ -117,8 +117,11 @@ def test_files_that_come_one_by_one_give_the_ids_of_all_at_once(
     for path in sorted(demo.iterdir()):
         if not (tmp_path / "in" / path.name).exists():
             put(path, tmp_path / "in")
-    seen = watch().until("idle")
+    two = watch()
+    seen = two.until("ingested")
     assert "rank0.nsys.sqlite.gz" not in seen[1]["files"]
+    two.end(signal.SIGKILL)  # while it judges
+    seen = watch().until("idle")
     assert "slow_operator" in findings(seen)
     assert "capture_window" in [e["finding"]["class"] for e in seen if e["event"] == "cleared"]
     after = ids(tmp_path / "w")
