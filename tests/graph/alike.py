@@ -1,10 +1,15 @@
-"""Whether two engines gave the same answer."""
+"""Whether two engines gave the same answer, and whether two graphs are the same."""
 
 import math
 from collections.abc import Iterator
 from typing import Any
 
 import pyarrow as pa
+
+from teller.graph.neo4j import Neo4jStore
+from teller.graph.tables import TABLES
+
+Graph = dict[str, list[Any]]
 
 TOLERANCE = 1e-9
 
@@ -55,3 +60,19 @@ def same(a: object, b: object) -> bool:
     if isinstance(a, float) and isinstance(b, float):
         return math.isclose(a, b, rel_tol=TOLERANCE, abs_tol=TOLERANCE) or a != a != b != b
     return a == b
+
+
+def graph(store: Neo4jStore) -> Graph:
+    """Give all that a server holds: the rows of each table in order, and the runs that are whole."""
+    found: Graph = {}
+    for name, one in TABLES.items():
+        columns = [f"x.{c.name} AS {c.name}" for c in one.kind.columns]
+        if "." in name:
+            columns = ["a.id AS src", "b.id AS dst", *columns]
+            match = f"MATCH (a:{one.src})-[x:{name.split('.')[0]}]->(b:{one.dst})"
+        else:
+            match = f"MATCH (x:{name})"
+        given = store.query(f"{match} RETURN {', '.join(columns)}").to_pylist()
+        found[name] = sorted(given, key=lambda row: [str(v) for v in row.values()])
+    found["whole runs"] = sorted(store.states())
+    return found

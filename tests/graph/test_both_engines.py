@@ -102,11 +102,18 @@ def test_the_demo_run_is_the_same_on_both_engines(tmp_path: Path, neo4j_store: N
         assert store.differ == []
 
 
+@pytest.mark.parametrize(
+    "names",
+    [
+        ["nsys_sqlite/nsysai_h100_2gpu_1s.sqlite"],
+        ["kineto/hta_sampled_rank0.json.gz", "kineto/hta_sampled_rank1.json.gz"],
+        ["nsys_parquet"],  # four ranks
+    ],
+)
 def test_a_real_trace_is_the_same_on_both_engines(
-    shared: Path, tmp_path: Path, neo4j_store: Neo4jStore
+    names: list[str], shared: Path, tmp_path: Path, neo4j_store: Neo4jStore
 ) -> None:
-    real = shared / "traces" / "nsys_sqlite" / "nsysai_h100_2gpu_1s.sqlite"
-    store, [run] = both([real], tmp_path, neo4j_store)
+    store, [run] = both([shared / "traces" / name for name in names], tmp_path, neo4j_store)
     with store:
         assert store.counts() == neo4j_store.counts()
         ask_all_named(store, run)

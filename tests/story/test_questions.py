@@ -9,13 +9,11 @@ import pyarrow as pa
 import pytest
 
 from teller import pipeline
-from teller.graph import queries, targets
+from teller.graph import guarded, queries, targets
 from teller.graph.keep import rest
 from teller.graph.neo4j import Neo4jStore
-from teller.graph.neo4j_address import Address
 from teller.graph.project import project
 from teller.graph.shared import SharedWorkspace
-from teller.graph.store import Store
 from teller.graph.workspace import Workspace
 from teller.pipeline import Options, Silent
 from tests.graph.alike import compared, rows, same
@@ -80,8 +78,10 @@ def kept(folder: Path, calm_folder: Path, tmp_path_factory: pytest.TempPathFacto
     return Kept(place, found, found[2])
 
 
-def answers(store: Store, kept: Kept, one: Question) -> list[pa.Table]:
-    return [store.query(one.text, given) for given in one.asked(kept.runs, kept.calm)]
+def answers(place: Workspace, kept: Kept, one: Question) -> list[pa.Table]:
+    """Ask as `teller query` does."""
+    asked = one.asked(kept.runs, kept.calm)
+    return [guarded.ask(place, one.text, given).table for given in asked]
 
 
 def test_the_page_numbers_its_questions_and_repeats_no_named_query() -> None:
@@ -103,20 +103,20 @@ def test_the_page_names_every_named_query_and_no_other() -> None:
 
 
 def test_each_question_has_an_answer_in_some_run(kept: Kept) -> None:
-    with kept.workspace.reader() as store:
-        empty = [
-            one.title
-            for one in questions()
-            if not any(found.num_rows for found in answers(store, kept, one))
-        ]
+    empty = [
+        one.title
+        for one in questions()
+        if not any(found.num_rows for found in answers(kept.workspace, kept, one))
+    ]
     assert empty == []
 
 
 def test_the_answers_name_the_fault_of_the_demo_run(kept: Kept) -> None:
     by_title = {one.title.partition(".")[0]: one.text for one in questions()}
-    with kept.workspace.reader() as store:
-        long = store.query(by_title["8"], {"run": kept.runs[0]}).to_pylist()[0]
-        spread = store.query(by_title["18"], {"run": kept.runs[0]}).to_pylist()[0]
+    long, spread = (
+        guarded.ask(kept.workspace, by_title[n], {"run": kept.runs[0]}).table.to_pylist()[0]
+        for n in ("8", "18")
+    )
     where = (long["operator"], long["rank"], long["first_step"], long["last_step"])
     assert where == ("layers.2.self_attn.o_proj", 1, 165, 285)
     assert spread["operator"] == "layers.2.self_attn.o_proj"
@@ -124,19 +124,16 @@ def test_the_answers_name_the_fault_of_the_demo_run(kept: Kept) -> None:
 
 @pytest.mark.neo4j
 def test_each_question_has_the_same_answer_on_a_server(kept: Kept, neo4j_store: Neo4jStore) -> None:
-    push(kept, neo4j_store.address)
+    place = SharedWorkspace(
+        kept.workspace.folder, neo4j_store.address, project=project, rest=rest
+    )  # fmt: skip
+    with place.writer() as writer:
+        writer.push(kept.runs)
     differ: list[str] = []
-    with kept.workspace.reader() as store:
-        for one in questions():
-            pairs = zip(answers(store, kept, one), answers(neo4j_store, kept, one), strict=True)
-            for mine, other in pairs:
-                differ += compared(mine, other, one.title)
-                if not all(map(same, rows(mine), rows(other))):
-                    differ.append(f"{one.title}: in another order")
+    for one in questions():
+        pairs = zip(answers(kept.workspace, kept, one), answers(place, kept, one), strict=True)
+        for mine, other in pairs:
+            differ += compared(mine, other, one.title)
+            if not all(map(same, rows(mine), rows(other))):
+                differ.append(f"{one.title}: in another order")
     assert differ == []
-
-
-def push(kept: Kept, at: Address) -> None:
-    folder = kept.workspace.folder
-    with SharedWorkspace(folder, at, write=True, project=project, rest=rest) as place:
-        place.push(kept.runs)

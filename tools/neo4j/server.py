@@ -91,7 +91,11 @@ def start(home: Path, given: argparse.Namespace) -> dict[str, object]:
             return {**_reach(home), "pid": pid}
         said = _tail(home / "logs" / "console.log")
         stop(home)
-        if not left or "already in use" not in said or given.bolt:
+        if given.bolt and "already in use" in said:
+            raise Trouble(
+                f"port {given.bolt} or {given.http} is in use; name others by --bolt and --http"
+            )
+        if not left or "already in use" not in said:
             raise Trouble(f"the server did not start; {home}/logs/console.log ends with\n{said}")
         (home / "conf" / "neo4j.conf").unlink()
     raise AssertionError("the loop returns or raises")
@@ -159,6 +163,7 @@ def _jars() -> Path:
     maven = shutil.which("mvn")
     if not maven:
         raise Trouble("Maven is needed to bring the server's jars (Debian: maven)")
+    sys.stderr.write(f"bringing Neo4j {version[1]} from Maven Central, 125 MB, once a machine\n")
     scratch = cache / f"bringing-{secrets.token_hex(4)}"
     scratch.mkdir(parents=True)
     try:
@@ -258,17 +263,19 @@ def _reach(home: Path) -> dict[str, object]:
 
 
 def _told(home: Path, started: dict[str, object]) -> str:
-    stopping = f"{sys.executable} {Path(__file__).resolve()} stop {home}"
-    lines = [
-        f"Neo4j runs as process {started['pid']}; its data are in {home}",
-        f"  export TELLER_NEO4J_USER={started['user']}",
-        f"  export {PASSWORD}=$(cat {started['password_file']})",
-        f"  teller migrate --store {started['uri']}",
-        f"  stop it: {stopping}",
-    ]
-    if started["browser"]:
-        lines.insert(1, f"  in a browser: {started['browser']}")
-    return "\n".join(lines) + "\n"
+    uri, kept = started["uri"], started["password_file"]
+    browser = f"in a browser: {started['browser']}\n" if started["browser"] else ""
+    return (
+        f"Neo4j runs at {uri} as process {started['pid']}; its data are in {home}\n"
+        f"user {started['user']}, password in {kept}\n"
+        f"{browser}next:\n"
+        f"  export TELLER_NEO4J_URI={uri} TELLER_NEO4J_USER={started['user']}\n"
+        f"  export {PASSWORD}=$(cat {kept})\n"
+        "  teller migrate --store $TELLER_NEO4J_URI\n"
+        "  teller push RUN --store $TELLER_NEO4J_URI    # RUN as in teller runs list\n"
+        f"stop it, and keep its data:\n"
+        f"  {sys.executable} {Path(__file__).resolve()} stop {home}\n"
+    )
 
 
 def _java(home: Path, heap: str) -> list[str]:
