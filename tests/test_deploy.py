@@ -25,7 +25,7 @@ TEXT = (ROOT / "docker-compose.yml").read_text()
 SERVICES: dict[str, dict[str, Any]] = yaml.safe_load(TEXT)["services"]
 COMMANDS: dict[str, list[str]] = {n: s["command"] for n, s in SERVICES.items() if "command" in s}
 TELLER = typer.main.get_command(cli.app)
-PATIENT_S = 240
+PATIENT_S = 600
 SERVES = "".join(
     f"INFO 05-25 10:00:{n:02} [loggers.py:127] Engine 000: Running: 4 reqs, Waiting: 0 reqs\n"
     for n in range(20)

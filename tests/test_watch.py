@@ -23,7 +23,7 @@ from teller.pipeline import Options, Silent
 
 Event = dict[str, Any]
 TELLER = [sys.executable, "-c", "from teller.cli import run; run()"]
-PATIENT_S = 120
+PATIENT_S = 600
 LABELS = ("Rank", "Step", "Span", "Collective", "Request", "LogLine", "Sample", "Input")
 LINE = "INFO 11-29 10:00:{:02} [loggers.py:127] Engine 000: Running: {} reqs, Waiting: 0 reqs\n"
 

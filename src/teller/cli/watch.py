@@ -113,10 +113,10 @@ def _stopping() -> Iterator[Event]:
     def end(number: int, frame: FrameType | None) -> None:
         if stop.is_set():
             _leave()
-        stop.set()
         late = Timer(LET_GO_S, _leave)
         late.daemon = True
         late.start()
+        stop.set()  # last: it hangs where the signal came while its own lock was taken
 
     before = {n: signal.signal(n, end) for n in (signal.SIGINT, signal.SIGTERM)}
     try:

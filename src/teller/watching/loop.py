@@ -14,7 +14,7 @@ Events are what a watch gives: mappings with `time` (UTC), `event`, and
 """
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -128,8 +128,9 @@ class Watch:
                 [self.folder], self.workspace, self.options, self.progress, paths.__contains__
             )
             self._ingested(got, due)
-            for run in got.runs:
-                self._judge(replace(got, runs=(run,)), run)
+            usual = {e.run_id for e in self.workspace.archive.runs() if e.baseline}
+            for run in sorted(got.runs, key=lambda run: run.id not in usual):
+                self._judge(replace(got, runs=(run,)), run, usual)
         except (TellerError, OSError) as err:
             if self._trouble != str(err):
                 self._trouble = str(err)
@@ -156,13 +157,12 @@ class Watch:
         if fresh:
             self._told.save()
 
-    def _judge(self, got: Ingested, run: RunSummary) -> None:
+    def _judge(self, got: Ingested, run: RunSummary, usual: Collection[int]) -> None:
         """Tell what is new of one run. A baseline in the folder serves those that come later."""
-        kept = {e.run_id: e for e in self.workspace.archive.runs()}
-        usual = [i for i in sorted(self._told.runs) if i in kept and kept[i].baseline]
+        here = sorted(self._told.runs.intersection(usual))
         options = self.options
-        if usual and not options.baseline and not kept[run.id].baseline:
-            options = replace(options, baseline=str(usual[-1]))
+        if here and not options.baseline and run.id not in usual:
+            options = replace(options, baseline=str(here[-1]))
         found = pipeline.answer(got, self.workspace, options, self.progress)
         name = _named(run)
         self._say("diagnosed", run=name, verdict=found.verdict, findings=len(found.findings))
