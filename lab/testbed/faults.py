@@ -105,7 +105,7 @@ _ALL: Final = (
          law=Law(parameter="pct", unit="% of a core left", low=25, high=85, usual=50)),
     Kind(name="gil_hog", class_="gil_contention", culprit="rank", known="steps",
          component="GIL", says="a thread of pure Python computes in the rank",
-         law=Law(parameter="pct", unit="% of the time", low=3, high=60, usual=20),
+         law=Law(parameter="pct", unit="% of the time", low=3, high=60, usual=30),
          fixed={"period_ms": 100}),
     Kind(name="log_storm", class_="log_storm", culprit="component", known="strikes",
          component="logging", says="block tables are logged at each batch, many times, to disk",

@@ -24,7 +24,7 @@ Strike = tuple[int, int, str]  # start and end in UTC ns, what was struck
 Fault = Callable[..., contextlib.AbstractContextManager[None]]
 
 ANSWER_S: Final = 20.0
-SOON: Final = 6  # steps until all ranks have been told
+SOON: Final = 10  # steps until all ranks have been told
 PERIOD_S: Final = 0.02  # of a CPU quota
 # spins for 3 ms and yields, so that processes of one real-time priority take turns
 _SPIN: Final = """

@@ -178,7 +178,7 @@ def _started(
     with file.with_suffix(".said").open("wb") as said:
         process = subprocess.Popen(
             [*words, str(file)], stdout=said, stderr=subprocess.STDOUT, cwd=file.parent,
-            env={**machine.environment(), **environment}, preexec_fn=lambda: net.become(host),
+            env={**machine.environment(), **environment}, preexec_fn=lambda: _begin(net, host),
         )  # fmt: skip
         try:
             yield process
@@ -186,6 +186,12 @@ def _started(
             if process.poll() is None:
                 process.kill()
             process.wait()
+
+
+def _begin(net: Loopback | Namespaces, host: int) -> None:
+    """Take the host's name, and end with the process that started this one."""
+    machine.end_with_parent()
+    net.become(host)
 
 
 def _wait_until_up(ranks: Sequence[subprocess.Popen[bytes]], control: Path) -> None:

@@ -1,9 +1,11 @@
 """What this machine has for the testbed, what is missing, and how to get it."""
 
+import ctypes
 import hashlib
 import importlib.util
 import os
 import shutil
+import signal
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -12,11 +14,14 @@ from pathlib import Path
 from typing import Final
 
 from teller.errors import BadUsage
+from teller.lab.collect import build
 from teller.lab.testbed.faults import Need
 
 PACKAGES: Final = ("gcc", "libc6-dev", "iproute2", "iptables", "libnetfilter-queue-dev")
 EXTRA: Final = "testbed"
 _SOURCE: Final = Path(__file__).with_name("native") / "delay_line.c"
+_LIBC: Final = ctypes.CDLL(None)  # before any fork: a child of threads must not load anything
+_PARENT_ENDS: Final = 1  # PR_SET_PDEATHSIG
 _SYSTEM: Final = "/usr/sbin:/sbin"  # an ordinary user's PATH leaves these out
 
 
@@ -54,13 +59,18 @@ def there() -> tuple[Need, ...]:
 
 
 def has_torch() -> bool:
-    """Tell whether the service can run at all."""
-    return importlib.util.find_spec("torch") is not None
+    """Tell whether the service can run at all, and be annotated."""
+    return all(importlib.util.find_spec(name) is not None for name in ("torch", "nvtx"))
 
 
 def has_real_time() -> bool:
     """Tell whether processes may be given a real-time priority."""
     return found("chrt") and _works("chrt", "-f", "1", "true")
+
+
+def end_with_parent() -> None:
+    """Have the kernel end this process when its parent ends, however that comes."""
+    _LIBC.prctl(_PARENT_ENDS, signal.SIGKILL, 0, 0, 0)
 
 
 def delay_line() -> Path:
@@ -80,7 +90,11 @@ def set_up() -> list[str]:
     elif lacking:
         left.append(f"as root: apt-get install {' '.join(lacking)}")
     if not has_torch():
-        left.append(f"torch: {sys.executable} -m pip install 'teller-rca[{EXTRA}]'")
+        left.append(f"torch and nvtx: {sys.executable} -m pip install 'teller-rca[{EXTRA}]'")
+    if reason := build.why_not():
+        left.append(reason)
+    else:
+        build.recorder()
     there.cache_clear()
     if not delay_line().exists():
         left += _build(delay_line(), [str(_SOURCE), "-lnetfilter_queue"])
@@ -93,12 +107,13 @@ def set_up() -> list[str]:
 
 
 def _build(target: Path, words: Sequence[str]) -> list[str]:
-    if not found("cc"):
+    compiler = build.compiler()
+    if compiler is None:
         return ["no C compiler: net_delay needs one"]
     target.parent.mkdir(parents=True, exist_ok=True)
     made = target.with_suffix(f".{os.getpid()}")
     try:
-        run("cc", "-O2", "-o", made, *words)
+        run(compiler, "-O2", "-o", made, *words)
     except BadUsage as error:
         return [str(error).splitlines()[0]]
     made.rename(target)

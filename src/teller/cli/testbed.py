@@ -119,9 +119,11 @@ def run(
     from teller.lab.testbed.life import lived
 
     mine = _setup(net, quiet_machine, tp, pp, rate, seed, around, kineto)
-    usual = kind_named(fault).law.usual if severity is None else severity
-    if usual <= 0:
-        raise BadUsage(f"--severity {severity}: not above 0")
+    law = kind_named(fault).law
+    usual = law.usual if severity is None else severity
+    if usual <= 0 or (law.unit.startswith("%") and usual >= 100):
+        raise BadUsage(f"--severity {severity}: {fault} goes from {law.low:g} to {law.high:g} "
+                       f"{law.unit} in campaigns, and cannot go there")  # fmt: skip
     where = tp * pp - 1 if rank is None else rank
     one = planned(fault, random.Random(seed), mine.service, severity=usual, rank=where, hold_s=hold)
     place.mkdir(parents=True, exist_ok=True)

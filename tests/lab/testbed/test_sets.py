@@ -68,5 +68,5 @@ def test_what_makes_no_sense_is_refused_in_one_line(capsys: pytest.CaptureFixtur
     assert "did you mean slow_op" in capsys.readouterr().err
     assert main(["testbed", "run", "--fault", "slow_op", "--tp", "3"]) == 2
     assert "must be divisible" in capsys.readouterr().err
-    assert main(["testbed", "run", "--fault", "slow_op", "--severity", "-1"]) == 2
-    assert "not above 0" in capsys.readouterr().err
+    assert main(["testbed", "run", "--fault", "cpu_quota", "--severity", "100"]) == 2
+    assert "cpu_quota goes from 25 to 85 % of a core left" in capsys.readouterr().err
