@@ -43,11 +43,10 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What an engine gave: rows, whether there are more, and what is to be said of them."""
+    """What an engine gave: rows, and whether there are more."""
 
     table: "pa.Table"
     truncated: bool
-    notices: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

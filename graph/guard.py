@@ -83,8 +83,9 @@ class Child:
         deadline = monotonic() + START_S
         try:
             self._said(deadline)
-            self._send(path=str(path), pool=pool, threads=THREADS, address=MOST_BYTES,
-                       deepest=DEEPEST, memory=memory_bytes - pool)  # fmt: skip
+            request = _request({}, path=str(path), pool=pool, threads=THREADS, address=MOST_BYTES,
+                               deepest=DEEPEST, memory=memory_bytes - pool)  # fmt: skip
+            self._send(request)
             said = self._said(deadline)
         except (_LateError, _LostError) as err:
             raise StoreUnreadable(f"{path}: the process that queries run in did not start") from err
@@ -96,11 +97,11 @@ class Child:
         """Give the answer, and whether there are more rows."""
         import pyarrow as pa
 
-        sent = _sendable(params)
+        request = _request(params, text=text, time_s=limits.time_s, rows=limits.rows,
+                           bytes=limits.most_bytes)  # fmt: skip
         deadline = monotonic() + limits.time_s + GRACE_S
         try:
-            self._send(text=text, params=sent, time_s=limits.time_s, rows=limits.rows,
-                       bytes=limits.most_bytes)  # fmt: skip
+            self._send(request)
             said = self._said(deadline)
             if said["state"] == "ok":
                 parts = iter(lambda: self._frame(deadline), b"")
@@ -147,8 +148,7 @@ class Child:
             frame = None
             self._frames.put(None)
 
-    def _send(self, **said: object) -> None:
-        data = json.dumps(said).encode()
+    def _send(self, data: bytes) -> None:
         try:
             write_frame(self._in, data)
         except OSError as err:
@@ -256,8 +256,8 @@ def _full(limits: Limits) -> str:
     return f"the query needs more memory than {limits.memory_bytes >> 20} MiB; narrow it"
 
 
-def _sendable(params: Mapping[str, object]) -> Mapping[str, object]:
-    """Refuse values that are no JSON, or too many of them."""
+def _request(params: Mapping[str, object], **said: object) -> bytes:
+    """Give a request with values, and refuse those that are no JSON, or too many."""
     for name, value in params.items():
         try:
             size = len(json.dumps(value))
@@ -267,7 +267,7 @@ def _sendable(params: Mapping[str, object]) -> Mapping[str, object]:
             raise BadUsage(
                 f"the value of ${name} is longer than {PARAMETER_BYTES >> 20} MiB; give less"
             )
-    return params
+    return json.dumps(said | {"params": params}).encode()
 
 
 def _refusal(said: Mapping[str, Any], params: Mapping[str, object], limits: Limits) -> TellerError:
@@ -275,7 +275,13 @@ def _refusal(said: Mapping[str, Any], params: Mapping[str, object], limits: Limi
 
     if said["state"] == "large":
         return QueryRefused(too_large(limits.most_bytes))
-    if said["state"] == "unsendable" or "Unable to cast Python" in said["error"]:
-        names = ", ".join(f"${n}" for n in params)
+    names = ", ".join(f"${n}" for n in params)
+    if "Unable to cast Python" in said["error"]:
+        return BadUsage(
+            f"the engine cannot take a value of {names}: numbers have 64 bits, and text is Unicode"
+        )
+    if "ANY type" in said["error"]:
+        return BadUsage(f"the engine cannot tell what an empty list of {names} would hold")
+    if said["state"] == "unsendable":
         return BadUsage(f"the engine cannot take a value of {names}: {said['error']}")
     return translated(said["error"], limits.time_s, "the graph")

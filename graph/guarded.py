@@ -42,7 +42,8 @@ def ask(
         refused = audit.Asked(time=time, ms=passed_ms(), text=text, refused=str(err), who=who)
         audit.note(workspace.folder, refused)
         raise
-    answer = Answer(found.table, found.truncated, perf_counter() - started, found.notices)
+    notices = (f"the first {limits.rows:,} of more rows",) if found.truncated else ()
+    answer = Answer(found.table, found.truncated, perf_counter() - started, notices)
     audit.note(
         workspace.folder,
         audit.Asked(

@@ -13,7 +13,7 @@ from teller.errors import QueryRefused
 
 Kind = Literal["word", "name", "string", "number", "parameter", "sign"]
 
-MOST_CHARACTERS: Final = 100_000
+MOST_CHARACTERS: Final = 20_000
 
 _TOKEN: Final = re.compile(
     r"""(?P<space>\s+|//[^\r\n]*|/\*[\s\S]*?\*/)

@@ -73,10 +73,8 @@ def query(
         raise BadUsage("--run is given, but the query does not ask for $run")
     answer = guarded.ask(place, text, params, limits)
     write_table(answer.table, format, output, quiet=quiet)
-    if answer.truncated:  # said also to the quiet: who reads the file would take it for all
-        out.note(f"the first {limit:,} of more rows; --limit 0 gives all")
-    for notice in answer.notices:
-        out.note(notice, quiet=quiet)
+    for notice in answer.notices:  # also to the quiet: who reads the file would take it for all
+        out.note(f"{notice}; --limit 0 gives all")
     return 0
 
 
