@@ -29,7 +29,8 @@ def commands() -> Iterator[tuple[str, str | None]]:
         if name:
             yield name, command.help
         for below, inner in getattr(command, "commands", {}).items():
-            waiting.append((f"{name} {below}".strip(), inner))
+            if not inner.hidden:  # what a group does with words that name no command
+                waiting.append((f"{name} {below}".strip(), inner))
 
 
 COMMANDS = dict(commands())
