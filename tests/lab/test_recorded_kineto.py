@@ -14,6 +14,7 @@ from teller.ingest.readers import kineto as reader
 from teller.lab.simulator.happened import Happened
 from teller.lab.simulator.recording import kineto
 from teller.lab.simulator.recording.plan import KINETO, Clock, Recording, plain
+from teller.lab.simulator.recording.seen import windows
 from tests.lab.small import STEP_NS, T0, US, scene, small
 
 PEER = Path(__file__).resolve().parents[2] / ".venv-bench" / "bin" / "python"
@@ -38,7 +39,7 @@ def trace(
     folder: Path, happened: Happened, recording: Recording, rank: int = 0, name: str = "t.json"
 ) -> Path:
     path = folder / name
-    [window] = recording.windows(happened.end_ns)
+    [window] = windows(happened, recording)
     kineto.write(path, happened, recording, rank, window)
     return path
 

@@ -14,6 +14,7 @@ from teller.lab.simulator.happened import Happened, HostKind
 from teller.lab.simulator.recording import looks, nsys
 from teller.lab.simulator.recording.nsys_schema import _TABLES, columns
 from teller.lab.simulator.recording.plan import NSYS, Clock, Recording, Window, plain
+from teller.lab.simulator.recording.seen import windows
 from tests.lab.small import GEMM, MS, STEP_NS, T0, US, small
 
 REAL = {
@@ -33,7 +34,7 @@ def export(
     folder: Path, happened: Happened, recording: Recording, ranks: tuple[int, ...] = (0,)
 ) -> Path:
     path = folder / "report.sqlite"
-    nsys.write(path, happened, recording, ranks, recording.windows(happened.end_ns)[0])
+    nsys.write(path, happened, recording, ranks, windows(happened, recording)[0])
     return path
 
 
@@ -148,7 +149,7 @@ def test_lost_events_leave_orphans_and_a_warning(tmp_path: Path) -> None:
 def test_a_window_holds_what_began_in_it(tmp_path: Path) -> None:
     happened = small()
     recording = plain(happened.scene, nsys="3.7.4", shares=((0.35, 0.8),))
-    [window] = recording.windows(happened.end_ns)
+    [window] = windows(happened, recording)
     source = by_rank(export(tmp_path, happened, recording))[0]
     names = source.spans["name"].to_pylist()
     begun = [s for s in range(STEP_NS, 7 * STEP_NS, STEP_NS)

@@ -120,10 +120,6 @@ class Recording:
     repeated_pids: bool = False
     lost: float = 0.0  # share of calls and device work that the profiler dropped
 
-    def windows(self, end_ns: int) -> tuple[Window, ...]:
-        """Give when profilers ran, of a run that ended then."""
-        return tuple(Window(int(a * end_ns), int(b * end_ns)) for a, b in self.shares)
-
     def pid(self, scene: Scene, rank: int) -> int:
         """Give the pid of a rank's worker, as its own system counts."""
         place = scene.places[rank]

@@ -40,6 +40,19 @@ class Seen:
     lost: bool
 
 
+def windows(happened: Happened, recording: Recording) -> tuple[Window, ...]:
+    """Give when profilers ran: shares of the time in which anything began.
+
+    A profiler that runs to the end also sees the silence of a hang.
+    """
+    begun = [one.start_ns for one in happened.host] + [one.start_ns for one in happened.device]
+    active = 1 + max(int(start.max(initial=0)) for start in begun)
+    return tuple(
+        Window(int(a * active), happened.end_ns if b == 1 else int(b * active))
+        for a, b in recording.shares
+    )
+
+
 def seen(happened: Happened, recording: Recording, rank: int, window: Window) -> Seen:
     """Give what a window holds of a rank; the same arguments give the same rows."""
     place = happened.scene.places[rank]

@@ -29,6 +29,7 @@ from teller.lab.simulator.recording import (
 from teller.lab.simulator.recording.benign import benign
 from teller.lab.simulator.recording.nsys_schema import number
 from teller.lab.simulator.recording.plan import Recording, Window
+from teller.lab.simulator.recording.seen import windows
 from teller.lab.simulator.recording.titles import trace_name
 from teller.lab.simulator.scene import Scene
 
@@ -50,9 +51,9 @@ def record(happened: Happened, recording: Recording, folder: Path) -> Manifest:
 
 def _traces(happened: Happened, recording: Recording, folder: Path) -> Iterator[FileEntry]:
     scene, packed = happened.scene, ".gz" if recording.packed else ""
-    windows = recording.windows(happened.end_ns)
-    for part, window in enumerate(windows):
-        more = f".{part + 1}" if len(windows) > 1 else ""
+    parts = windows(happened, recording)
+    for part, window in enumerate(parts):
+        more = f".{part + 1}" if len(parts) > 1 else ""
         if recording.nsys:
             yield from _exports(happened, recording, folder, window, more)
         if recording.kineto:
