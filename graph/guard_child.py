@@ -10,7 +10,6 @@ import io
 import json
 import os
 import queue
-import sys
 import threading
 from typing import Any, BinaryIO, Final
 
@@ -19,9 +18,9 @@ import pyarrow as pa
 
 from teller.graph.engine_words import answer, plain
 from teller.graph.frames import read_frame, write_frame
+from teller.graph.shut_in import limit_memory, shut_in
 
 MOST_TEXTS: Final = 64  # asked over one connection: each keeps 1.5 MB of the pool
-MOST_FILES: Final = 64
 CHUNK_ROWS: Final = 8192  # room for a chunk is taken at once: by default gigabytes, for one column
 
 
@@ -97,12 +96,12 @@ def main() -> None:
     pipe, out = _pipes()
     requests: queue.SimpleQueue[bytes] = queue.SimpleQueue()
     threading.Thread(target=_listen, args=(pipe, requests), daemon=True).start()
-    _shut_in()
+    shut_in()
     out.say(state="ready")
     opening = json.loads(requests.get())
     try:
         graph = Graph(opening)
-        _limit_memory(opening["memory"])
+        limit_memory(opening["memory"])
     except (RuntimeError, MemoryError, OSError) as err:
         out.say(state="unopened", error=str(err))
         return
@@ -146,34 +145,3 @@ def _pipes() -> tuple[BinaryIO, Frames]:
         os.dup2(nothing, number)
     os.close(nothing)
     return taken[0], Frames(taken[1])
-
-
-def _shut_in() -> None:
-    """Take away what a query needs for no answer: files to write, and a place for them."""
-    with contextlib.suppress(OSError):
-        os.rmdir(os.getcwd())  # in a folder that is gone nobody makes a file, root included
-    if sys.platform == "win32":
-        return
-    import resource
-
-    resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    resource.setrlimit(resource.RLIMIT_NOFILE, (MOST_FILES, MOST_FILES))
-
-
-def _limit_memory(more_bytes: int) -> None:
-    """Limit the address space to what there is and that much more.
-
-    The engine has its pool's addresses reserved by then, so that they do not count.
-    """
-    if sys.platform != "linux":
-        return
-    import resource
-
-    with open("/proc/self/statm", "rb") as file:
-        pages = int(file.read().split()[0])
-    limit = pages * resource.getpagesize() + more_bytes
-    hard = resource.getrlimit(resource.RLIMIT_AS)[1]
-    if hard != resource.RLIM_INFINITY:
-        limit = min(limit, hard)
-    resource.setrlimit(resource.RLIMIT_AS, (limit, limit))

@@ -19,6 +19,7 @@ from teller.graph.answer import Answer, Limits
 from teller.graph.guard import GUARD, PARAMETER_BYTES
 from teller.graph.neo4j import Neo4jStore
 from teller.graph.shared import SharedWorkspace
+from teller.graph.shut_in import kernel_keeps_files
 from teller.graph.workspace import Workspace
 
 HASTY = Limits(time_s=0.5, memory_bytes=512 << 20)
@@ -69,13 +70,15 @@ def place(request: pytest.FixtureRequest) -> Workspace:
     return found
 
 
-def asked(place: Workspace, text: str, limits: Limits = HASTY, **params: object) -> Answer:
+def asked(
+    place: Workspace, text: str, limits: Limits = guarded.DEFAULT, **params: object
+) -> Answer:
     return guarded.ask(place, text, params, limits)
 
 
 def answers(place: Workspace) -> bool:
     """Tell whether the workspace is as it was."""
-    found = asked(place, "MATCH (s:Span) RETURN count(*) AS n, min(s.id) AS first", Limits())
+    found = asked(place, "MATCH (s:Span) RETURN count(*) AS n, min(s.id) AS first")
     return bool(found.table.to_pylist() == [{"n": 24, "first": 30_000}])
 
 
@@ -100,7 +103,7 @@ def test_what_is_no_reading_query_is_refused(
 @pytest.mark.parametrize("text", [RUNAWAY, BOMB])
 def test_what_takes_too_much_is_stopped(place: Workspace, text: str) -> None:
     with pytest.raises(QueryRefused, match=r"stopped after 0.5 s|more memory"):
-        asked(place, text)
+        asked(place, text, HASTY)
     assert answers(place)
 
 
@@ -115,7 +118,7 @@ def test_what_takes_too_much_is_stopped(place: Workspace, text: str) -> None:
 )
 def test_a_value_of_gigabytes_is_stopped(embedded_place: Workspace, text: str) -> None:
     with pytest.raises(QueryRefused, match=r"stopped after|more memory|larger than"):
-        asked(embedded_place, text)
+        asked(embedded_place, text, HASTY)
     assert answers(embedded_place)
 
 
@@ -123,7 +126,7 @@ def test_one_value_may_be_no_larger_than_an_answer(place: Workspace) -> None:
     text = "UNWIND range(1, 50000) AS x WITH collect(x) AS l RETURN l, size(l) AS n"
     with pytest.raises(QueryRefused, match=r"larger than 0.25 MiB: ask for fewer rows or columns"):
         asked(place, text, Limits(answer_bytes=1 << 18))
-    assert asked(place, text, Limits()).table["n"].to_pylist() == [50_000]
+    assert asked(place, text).table["n"].to_pylist() == [50_000]
 
 
 def test_the_first_rows_are_given_and_it_is_said_that_there_are_more(place: Workspace) -> None:
@@ -207,15 +210,23 @@ def test_a_process_that_dies_costs_one_query(embedded_place: Workspace) -> None:
 
 
 def test_the_process_can_write_no_file_even_where_a_query_gets_through(
-    embedded_place: Workspace,
+    embedded_place: Workspace, tmp_path: Path
 ) -> None:
     (graph,) = (embedded_place.folder / "graph").glob("*.lbdb")
-    for text in ("COPY (MATCH (s:Span) RETURN s.id) TO 'taken.csv'", "EXPORT DATABASE 'taken'"):
+    there = tmp_path / "there.csv"
+    there.write_text("kept")
+    for text in (
+        "COPY (MATCH (s:Span) RETURN s.id) TO 'taken.csv'",
+        f"COPY (MATCH (s:Span) RETURN s.id) TO '{there}'",
+        f"EXPORT DATABASE '{tmp_path / 'taken'}'",
+    ):
         with pytest.raises(TellerError):
             GUARD.ask(graph, text, {}, HASTY)
     with pytest.raises(QueryRefused, match="only reads the graph"):
         GUARD.ask(graph, "MATCH (s:Span) SET s.name = 'x'", {}, HASTY)
-    assert not list(Path.cwd().glob("taken*"))
+    assert [path.name for path in tmp_path.iterdir()] == ["there.csv"]
+    if kernel_keeps_files():
+        assert there.read_text() == "kept"
 
 
 def test_the_next_graph_is_asked_once_it_is_published(published: Path, tmp_path: Path) -> None:
@@ -224,7 +235,7 @@ def test_the_next_graph_is_asked_once_it_is_published(published: Path, tmp_path:
     assert answers(place)
     with Workspace(folder, write=True) as writer, writer.changing() as store:
         store.remove("Span", [30_000])
-    found = asked(place, "MATCH (s:Span) RETURN count(*) AS n", Limits())
+    found = asked(place, "MATCH (s:Span) RETURN count(*) AS n")
     assert found.table["n"].to_pylist() == [23]
 
 

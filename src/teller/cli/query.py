@@ -109,6 +109,6 @@ def write_table(found: "pa.Table", format: str, output: Path | None, *, quiet: b
                 rows = listing.rows(found.slice(0, _SCREENFUL))
                 text.show(text.console(file, wide=True), [rows])
                 if found.num_rows > _SCREENFUL:
-                    said += f"; the first {_SCREENFUL:,} are shown, --format csv has all"
+                    said += f"; the first {_SCREENFUL:,} are shown, --format csv has the others"
     if output is not None or format == "table":
         out.note(f"{said} in {output}" if output else said, quiet=quiet)
