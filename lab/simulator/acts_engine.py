@@ -57,9 +57,12 @@ def _storage(cause: Cause, now: Now, out: Effects) -> None:
 @act("compile_in_serving")
 def _compile(cause: Cause, now: Now, out: Effects) -> None:
     if now.step == cause.first:
+        kind = cause.spec.kind
+        out.extras = (*out.extras, (kind, -1, "prepare"))
+        out.tags[kind] = frozenset(range(out.ranks))
         for place in now.scene.places:
             ns = cause.severity * MS * now.random.uniform(0.95, 1.1)
-            out.pauses.append(Pause(place.rank, 0.35, ns))
+            out.pauses.append(Pause(place.rank, 0.0, ns, kind))
 
 
 @act("kv_preemption")
@@ -104,3 +107,22 @@ def _load(cause: Cause, now: Now, out: Effects) -> None:
 @act("verbose_log")
 def _verbose(cause: Cause, now: Now, out: Effects) -> None:
     """Nothing waits for it."""
+
+
+@act("rank_asymmetric_warmup")
+def _warmup(cause: Cause, now: Now, out: Effects) -> None:
+    if now.step == cause.first:
+        kind = "compile_in_serving"
+        out.extras = (*out.extras, (kind, -1, "prepare"))
+        out.tags[kind] = out.tags.get(kind, frozenset()) | {cause.rank}
+        out.pauses.append(Pause(cause.rank, 0.0, cause.severity * MS, kind))
+
+
+@act("prefill_interference")
+def _interference(cause: Cause, now: Now, out: Effects) -> None:
+    out.token_limit *= cause.severity
+
+
+@act("batch_imbalance")
+def _unequal(cause: Cause, now: Now, out: Effects) -> None:
+    out.skew = (now.scene.places[cause.rank].dp, cause.severity)

@@ -73,6 +73,12 @@ def _gdr_disabled(cause: Cause, now: Now, out: Effects) -> None:
     _crossing(cause, now, out, lambda w: replace(w, network=w.network * share, hop_us=w.hop_us + 8))
 
 
+@act("wrong_nic")
+def _wrong_nic(cause: Cause, now: Now, out: Effects) -> None:
+    f = cause.severity
+    _crossing(cause, now, out, lambda w: replace(w, network=w.network / f, hop_us=w.hop_us + 2))
+
+
 @act("comm_config")
 def _comm_config(cause: Cause, now: Now, out: Effects) -> None:
     out.pinned = ("ring", "Simple") if cause.rank % 2 else ("tree", "Simple")

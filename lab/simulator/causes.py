@@ -13,7 +13,11 @@ from teller.lab.simulator.scene import Scene
 from teller.lab.truth import Culprit
 
 ROLES: Final = ("attention", "qkv", "o_proj", "gate_up", "down", "norm", "act", "lm_head")
-QUEUE: Final = ("kv_preemption", "admission_blocked", "tokenizer_stall")  # leave steps as they are
+# Act on queue and batches, so that a replay of the plan does not show them.
+QUEUE: Final = (
+    "kv_preemption", "admission_blocked", "tokenizer_stall", "prefill_interference",
+    "batch_imbalance",
+)  # fmt: skip
 EXPERT_ROLES: Final = ("attention", "qkv", "experts_up", "experts_down", "topk")
 
 
@@ -124,6 +128,8 @@ def _window(one: Spec, steps: int, random: np.random.Generator) -> tuple[int, in
     """Draw from one step to nearly all; what is a setting is there always."""
     if one.whole:
         return 0, steps
+    if one.kind == "rank_asymmetric_warmup":
+        return 0, 0
     length = int(np.exp(random.uniform(0, np.log(max(2, 0.6 * steps)))))
     if one.kind in ("compile_in_serving", "storage_stall", "host_pause", "isolated_spike"):
         length = min(length, 4)
@@ -141,6 +147,8 @@ def culprit(cause: Cause, scene: Scene) -> Culprit:
         ranks: tuple[int, ...] = (cause.rank,)
         if cause.spec.target == "stage":
             ranks = tuple(p.rank for p in scene.places if p.pp == place.pp)
+        if cause.spec.kind == "batch_imbalance":
+            ranks = tuple(p.rank for p in scene.places if p.dp == place.dp)
         return Culprit(kind=kind, ranks=ranks, hosts=(host,))
     if kind == "host":
         return Culprit(kind=kind, hosts=(host,))
@@ -161,7 +169,7 @@ def culprit(cause: Cause, scene: Scene) -> Culprit:
 COMPONENTS: Final = {
     "cpu_launch_bound": "executor", "graph_fallback": "executor", "scheduler_overhead": "scheduler",
     "compile_in_serving": "compiler", "kv_preemption": "kv_cache", "tokenizer_stall": "tokenizer",
-    "log_storm": "frontend", "storage_stall": "storage",
+    "log_storm": "frontend", "storage_stall": "storage", "prefill_interference": "scheduler",
 }  # fmt: skip
 
 

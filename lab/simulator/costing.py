@@ -11,7 +11,7 @@ from typing import Final
 import numpy as np
 
 from teller.lab.simulator import catalog, links
-from teller.lab.simulator.effects import Effects
+from teller.lab.simulator.effects import Effects, Pause
 from teller.lab.simulator.links import Wire
 from teller.lab.simulator.motion import NEVER_NS, Costs
 from teller.lab.simulator.program import CLASSES, Amounts, Bools, Floats, Ints, Program
@@ -145,9 +145,7 @@ class Coster:
         for pause in effects.pauses:
             if pause.rank in places:
                 row = places[pause.rank]
-                gone = np.cumsum(host[row])
-                tick = int(np.searchsorted(gone, pause.share * gone[-1]))
-                struck[row, min(tick, len(gone) - 1)] += pause.ns
+                struck[row, _tick_of(pause, program, host[row])] += pause.ns
         return struck
 
     def _pure(
@@ -200,6 +198,14 @@ def _pure_ns(
         if engines is not None:
             return engines
     return links.choose(wire, op, size, pinned).pure_ns
+
+
+def _tick_of(pause: Pause, program: Program, host: Floats) -> int:
+    """Give the tick that a pause is in."""
+    if pause.tag in program.tags[1:]:
+        return int(np.argmax(program.host.tick_tag == program.tags.index(pause.tag))) + 1
+    gone = np.cumsum(host)
+    return min(int(np.searchsorted(gone, pause.share * gone[-1])), len(gone) - 1)
 
 
 def _there(program: Program, rows: Ints, effects: Effects) -> Bools | None:

@@ -13,11 +13,12 @@ from teller.lab.simulator.program import Floats
 
 @dataclass(frozen=True, slots=True)
 class Pause:
-    """A rank's host stands still for `ns` at a share of its step's host time."""
+    """A rank's host stands still for `ns`: at a share of its step's host time, or in extra work."""
 
     rank: int
     share: float
     ns: float
+    tag: str = ""  # of the extra work that it stands in
 
 
 @dataclass(slots=True)
@@ -46,6 +47,8 @@ class Effects:
     giant: float = 0.0  # a request comes that asks for this share of the cache
     held: bool = True  # it still waits; else it is given up
     arrivals: float = 1.0  # factor on the rate of requests
+    token_limit: float = 1.0  # factor on the new tokens that a step may have
+    skew: tuple[int, float] | None = None  # replica, and the share of requests that it gets
     stuck: tuple[int, int] | None = None  # (rank, collective) that it never enters
     mismatch: tuple[int, int] | None = None  # (rank, collective) that it enters with another size
     dead: int = -1  # rank whose process ends in this step

@@ -38,14 +38,18 @@ class Intake:
             if one.queued_ns > now:
                 break
             self.pending.pop()
-            self._route(one)
+            self._route(one, effects.skew)
         self._cut(effects.blocks)
+        for scheduler in self.schedulers.values():
+            scheduler.token_limit = int(scheduler.load.token_limit * effects.token_limit)
         self._block(now, effects)
 
-    def _route(self, one: Work) -> None:
+    def _route(self, one: Work, skew: tuple[int, float] | None) -> None:
         replicas = self.cell.replicas
         slots = self.scene.pp
         one.replica = replicas[one.number % len(replicas)]
+        if skew and one.number * 0.618 % 1 < skew[1]:  # evenly over requests, without a draw
+            one.replica = skew[0]
         self.schedulers[one.replica, one.number // len(replicas) % slots].waiting.append(one)
 
     def _hurry(self, now: float, factor: float) -> None:

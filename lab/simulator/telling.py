@@ -164,9 +164,10 @@ def _transport(scene: Scene, a: int, b: int, kinds: dict[str, Cause]) -> str:
         return "SHM/direct/direct" if blocked and blocked.host == one.host else "P2P/CUMEM"
     if "transport_fallback" in kinds:
         return "NET/Socket/0"
-    off = kinds.get("gdr_disabled")
+    off, shared = kinds.get("gdr_disabled"), kinds.get("wrong_nic")
     direct = "" if off and off.host in (one.host, two.host) else "/GDRDMA"
-    return f"NET/IB/{one.device}{direct}"
+    nic = 0 if shared and shared.host == one.host else one.device
+    return f"NET/IB/{nic}{direct}"
 
 
 def _pinned(cause: Cause | None) -> str:

@@ -16,7 +16,8 @@ from teller.lab.truth import Episode
 
 STEPS = 30
 STRONG = {  # a severity that shows in a run of few steps
-    "slow_path": 15.0, "packet_loss": 0.5, "congestion": 12.0, "late_rank": 8.0,
+    "slow_path": 15.0, "wrong_nic": 8.0, "rank_asymmetric_warmup": 900.0,
+    "prefill_interference": 8.0, "batch_imbalance": 0.95, "packet_loss": 0.5, "congestion": 12.0, "late_rank": 8.0,
     "rotating_straggler": 6.0, "slow_rank": 2.0, "gpu_throttle": 3.0, "gpu_memory_fault": 1.8,
     "gpu_shared": 2.5, "pcie_degraded": 16.0, "slow_operator": 3.0, "hidden_sync": 60.0,
     "device_allocation": 9.0, "blocking_copy": 9.0, "host_pause": 300.0, "gil_contention": 40.0,
@@ -25,15 +26,21 @@ STRONG = {  # a severity that shows in a run of few steps
     "admission_blocked": 3.0, "tokenizer_stall": 40.0, "log_storm": 60.0, "storage_stall": 900.0,
     "expert_imbalance": 4.0, "pipeline_imbalance": 1.8, "load_growth": 6.0,
 }  # fmt: skip
-QUEUE = {"kv_preemption", "admission_blocked", "tokenizer_stall"}
+QUEUE = set(causes.QUEUE)
 HANGS = {"collective_mismatch", "collective_missing_rank", "worker_crash"}
 ENGINE = {"scheduler_overhead", "log_storm", "storage_stall"}
-SHORT = {"host_pause", "compile_in_serving", "storage_stall", "isolated_spike"} | HANGS
+SHORT = {
+    "rank_asymmetric_warmup",
+    "host_pause",
+    "compile_in_serving",
+    "storage_stall",
+    "isolated_spike",
+} | HANGS
 EAGER = {"hidden_sync", "device_allocation", "blocking_copy"}
 NETWORK = {"slow_path", "transport_fallback", "packet_loss", "congestion", "gdr_disabled",
-           "comm_config", "p2p_blocked", "custom_allreduce_off"}  # fmt: skip
+           "comm_config", "wrong_nic", "p2p_blocked", "custom_allreduce_off"}  # fmt: skip
 DEVICE = {"slow_rank", "gpu_throttle", "gpu_shared", "expert_imbalance", "pipeline_imbalance"}
-HOST = {"late_rank", "rotating_straggler", "host_pause", "gil_contention", "host_contention",
+HOST = {"rank_asymmetric_warmup", "late_rank", "rotating_straggler", "host_pause", "gil_contention", "host_contention",
         "cpu_quota", "host_misplaced", "cpu_launch_bound", "compile_in_serving"}  # fmt: skip
 COLLECTIVE = ("nccl", "reduce_1stage", "allreduce_fusion", "deep_ep")
 
@@ -122,7 +129,7 @@ def test_a_slow_device_has_slow_kernels_and_no_slow_host_and_no_slow_collective(
 def test_a_slow_host_has_no_slow_kernel(kind: str) -> None:
     names = list(names_of(case(kind).episode))
     assert names
-    kernels = ("void ", "nvjet", "sm90", "triton_", "nccl", "kernel_", "Memcpy")
+    kernels = ("void ", "nvjet", "sm90", "triton_red", "nccl", "kernel_", "Memcpy")
     assert not [n for n in names if n.startswith(kernels)]
 
 
@@ -178,6 +185,17 @@ def test_a_smaller_cache_preempts_and_a_giant_request_blocks() -> None:
     assert any(r.preemptions for r in case("kv_preemption").run.happened.requests)
     gauges = case("admission_blocked").run.happened.gauges
     assert gauges.columns["engine 0 waiting"].max() >= 1
+
+
+def test_a_replica_that_gets_most_requests_runs_larger_batches() -> None:
+    found = case("batch_imbalance")
+    steps = found.run.happened.steps
+    cause = found.run.causes[0]
+    loads = [
+        float(s.generations[(s.index >= cause.first) & (s.index <= cause.last)].sum())
+        for s in steps
+    ]
+    assert int(np.argmax(loads)) in found.episode.culprit.ranks
 
 
 def test_requests_come_late_out_of_a_slow_tokenizer() -> None:
