@@ -176,7 +176,7 @@ def test_a_file_that_is_being_written_is_no_error(
     half.parent.mkdir()
     half.write_bytes(whole[: len(whole) // 2])
     (tmp_path / "in" / "b").mkdir()
-    one = watch()
+    one = watch("--patience", "3600")
     (tmp_path / "in" / "b" / "serve.log").write_text(LINE.format(1, 1))
     assert one.until("diagnosed")[1]["files"] == ["b/serve.log"]
     with half.open("ab") as file:

@@ -6,11 +6,12 @@ from pathlib import Path
 import pytest
 
 from teller.ingest.glance import Mark, Sight, look
-from teller.watching.settling import PATIENCE, SHARE, Settling
+from teller.watching.settling import SHARE, Settling
 
 LOG = "INFO 11-29 10:00:00 [loggers.py:127] Engine 000: Running: 1 reqs, Waiting: 0 reqs\n"
 CUT = '{"traceEvents": [{"ph": "X", "name": "a", "cat": "kernel", "ts": 1, "dur": 1'
 WHOLE = CUT + "}]}"
+PATIENCE = 30.0
 AGES_NS = 3600 * 10**9
 
 
@@ -19,7 +20,7 @@ class Folder:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self.settling = Settling(settle=1.0)
+        self.settling = Settling(settle=1.0, patience=PATIENCE)
         self.read: dict[str, Mark] = {}
 
     def put(self, name: str, text: str) -> None:

@@ -46,6 +46,13 @@ def watch(
             help="A file is read when nothing was written to it for so long.",
         ),
     ] = 1.0,
+    patience: Annotated[
+        float,
+        typer.Option(
+            metavar="SECONDS", min=0, max=86400,
+            help="A file that is cut off is read as it is when nothing was written for so long.",
+        ),
+    ] = 30.0,
     format: Annotated[
         Literal["text", "json"],
         typer.Option(help="How to tell: lines for people, or a JSON object a line."),
@@ -77,7 +84,7 @@ def watch(
     )  # fmt: skip
     place = options.workspace_at(workspace, store)
     watching = Watch(
-        folder, place, wanted, _json, pipeline.Silent(), every, settle,
+        folder, place, wanted, _json, pipeline.Silent(), every, settle, patience,
         options.name_of(place),
     )  # fmt: skip
     with _stopping() as stop:

@@ -54,6 +54,7 @@ class Watch:
     progress: Progress
     every: float = 0.5
     settle: float = 1.0
+    patience: float = 30.0
     store: str = ""  # its address without a password, which tells two journals apart
     _settling: Settling = field(init=False)
     _told: Told = field(init=False)
@@ -72,7 +73,7 @@ class Watch:
         )  # fmt: skip
         try:
             self._told = Told(home, f"{self.folder.resolve()}\n{self.store}")
-            self._settling = Settling(self.settle)
+            self._settling = Settling(self.settle, self.patience)
             self._say("watching", folder=str(self.folder), workspace=str(self.workspace.folder))
             self._until(stop, once)
             self._say("stopped")

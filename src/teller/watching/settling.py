@@ -6,7 +6,6 @@ waited for, so that its files are read together. A growing log is not waited for
 again from its start: the more a look costs, the rarer it is.
 """
 
-import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,7 +13,6 @@ from typing import Final
 
 from teller.ingest.glance import Mark, Sight, is_whole, may_grow
 
-PATIENCE: Final = 30.0  # s that a file which does not end, or a folder being filled, is waited for
 SHARE: Final = 4.0  # × what the last look at them cost, until growing logs are looked at again
 HELD: Final = 2.0  # × the settling time, for a log that grows without a pause
 
@@ -32,9 +30,14 @@ class _Waiting:
 
 @dataclass(slots=True)
 class Settling:
-    """What is waited for; `settle` is the time in s that a file must be left alone."""
+    """What is waited for; times in s.
+
+    A file must be left alone for `settle`; one that does not end, and a folder that is being
+    filled, are waited for as long as `patience`.
+    """
 
     settle: float
+    patience: float
     _waiting: dict[Path, _Waiting] = field(default_factory=dict)
     _logs_from: float = 0.0  # when growing logs are looked at again
 
@@ -54,7 +57,7 @@ class Settling:
         filling = {
             path.parent
             for path, one in self._waiting.items()
-            if path not in late and not one.grows and now - one.first < PATIENCE
+            if path not in late and not one.grows and now - one.first < self.patience
         }
         return [s for s in ready if s.path.parent not in filling]
 
@@ -87,9 +90,4 @@ class Settling:
             return False
         if one.whole is None:
             one.whole = is_whole(path)
-        return one.whole or quiet >= PATIENCE
-
-
-def clocks() -> tuple[float, int]:
-    """Give the monotonic clock in s and the wall clock in ns."""
-    return time.monotonic(), time.time_ns()
+        return one.whole or quiet >= self.patience
