@@ -11,7 +11,7 @@ from teller.lab.testbed.calls import Ints
 from teller.lab.testbed.expected import Mask, Steps
 from teller.lab.testbed.faults import Kind, kind_named
 from teller.lab.testbed.inject import Done, Strike
-from teller.lab.testbed.meetings import Floats
+from teller.lab.testbed.meetings import Floats, waited
 from teller.lab.testbed.scene import Scene, mean
 from teller.lab.testbed.struck import calls_struck, operators
 from teller.lab.truth import OperatorTruth, StepTruth
@@ -77,7 +77,8 @@ def _shares(kind: Kind, done: Done, of: Scene) -> tuple[Floats, Floats]:
     The second is the same figure where nothing acts, which is below 0 as often as above.
     """
     if kind.known == "strikes":
-        return _overlap(done.strikes, of.steps) / of.expected_ns, np.zeros(len(of.expected_ns))
+        own = _overlap(done.strikes, of.steps, waited(of.met, done.planned.rank))
+        return own / of.expected_ns, np.zeros(len(of.expected_ns))
     over = of.steps.length_ns - of.expected_ns
     if kind.known == "pure":
         beyond = of.met.pure_ns - of.met_expected_ns
@@ -99,8 +100,11 @@ def _settled(share: Floats, usual: Floats, during: Mask, healthy: Mask) -> Float
     return found
 
 
-def _overlap(strikes: Sequence[Strike], told: Steps) -> Floats:
-    """Give how much of each step lies in strikes; strikes of one rank that overlap count once."""
+def _overlap(strikes: Sequence[Strike], told: Steps, waits: tuple[Ints, Ints]) -> Floats:
+    """Give how much of each step lies in strikes, but for the time that the rank waits anyway.
+
+    Strikes that overlap count once.
+    """
     spans = sorted((s[0], s[1]) for s in strikes)
     merged: list[list[int]] = []
     for start, end in spans:
@@ -110,8 +114,10 @@ def _overlap(strikes: Sequence[Strike], told: Steps) -> Floats:
             merged.append([start, end])
     found = np.zeros(len(told.number))
     for start, end in merged:
-        found += np.maximum(0, np.minimum(told.end_ns, end) - np.maximum(told.start_ns, start))
-    return found
+        first, last = np.maximum(told.start_ns, start), np.minimum(told.end_ns, end)
+        idle = np.interp(last, *waits) - np.interp(first, *waits) if len(waits[0]) else 0.0
+        found += np.where(last > first, last - first - idle, 0.0)
+    return np.maximum(found, 0.0)
 
 
 def _queued(measured: dict[str, Any]) -> bool:

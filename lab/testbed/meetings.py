@@ -30,6 +30,19 @@ class Meetings:
         return self.end_ns - self.arrived_ns
 
 
+def waited(met: Meetings, rank: int) -> tuple[Ints, Ints]:
+    """Give moments, and how long a rank had waited for others until then; linear between them.
+
+    In that time nothing that holds the rank up costs anybody anything.
+    """
+    kept = met.late_ns[:, rank] >= 0
+    start, end = (met.start_ns + met.late_ns[:, rank])[kept], met.arrived_ns[kept]
+    at = np.stack([start, np.maximum(start, end)], axis=1).ravel()
+    # calls of one rank follow each other, so their waits do not overlap
+    sums = np.cumsum(np.stack([np.zeros(len(start), np.int64), at[1::2] - start], axis=1).ravel())
+    return at, sums
+
+
 def meetings(ranks: Sequence[Recorded]) -> Meetings:
     """Join calls by group, pair of ranks and number; those with one side only are left out.
 

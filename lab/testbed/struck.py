@@ -8,6 +8,7 @@ import numpy as np
 from teller.lab.testbed.expected import Mask
 from teller.lab.testbed.faults import Kind
 from teller.lab.testbed.inject import Done
+from teller.lab.testbed.meetings import waited
 from teller.lab.testbed.recorded import Ranges, steps
 from teller.lab.testbed.scene import Scene, mean
 from teller.lab.truth import OperatorTruth
@@ -29,8 +30,11 @@ def operators(kind: Kind, done: Done, of: Scene, begin: int, end: int) -> tuple[
                 if (of.met.late_ns[these, one] >= 0).any():
                     found[of.met.ops[op], one] += round(beyond)
     elif kind.known == "strikes":
+        at, sums = waited(of.met, rank)
         for start, stop, what in done.strikes:
-            found[_where(what, start, of.own[rank][0]), rank] += stop - start
+            idle = np.interp([start, stop], at, sums) if len(at) else np.zeros(2)
+            more = stop - start - round(idle[1] - idle[0])
+            found[_where(what, start, of.own[rank][0]), rank] += more
     elif kind.known == "steps" and not kind.benign:
         found.update(_longer(of, rank, begin, end))
     rows = [(name, who, ns) for (name, who), ns in found.most_common() if ns > 0]

@@ -12,7 +12,7 @@ from teller.lab.testbed.calls import COLUMNS
 from teller.lab.testbed.expected import Steps, healthy_windows
 from teller.lab.testbed.labels import truth_of
 from teller.lab.testbed.life import Lived
-from teller.lab.testbed.meetings import meetings
+from teller.lab.testbed.meetings import meetings, waited
 from teller.lab.testbed.recorded import Ranges, Recorded, self_times
 from teller.lab.testbed.scheduler import STEP_COLUMNS
 from teller.lab.truth import Truth
@@ -130,6 +130,24 @@ def test_collectives_are_joined_by_number_and_messages_by_pair() -> None:
     assert [met.ops[i] for i in met.op] == ["all_reduce", "message"]
     assert met.pure_ns.tolist() == [200, 300]
     assert met.late_ns.tolist() == [[0, 600], [50, 0]]
+
+
+def test_time_in_which_a_rank_waits_anyway_is_nobodys_loss() -> None:
+    met = meetings([
+        recorded(0, [("all_reduce", 0, -1, 100, 900, 64), ("all_reduce", 1, -1, 2000, 2500, 64)]),
+        recorded(1, [("all_reduce", 0, -1, 700, 880, 64), ("all_reduce", 1, -1, 1900, 2500, 64)]),
+    ])  # fmt: skip
+    at, sums = waited(met, 0)
+    assert np.interp([0, 100, 400, 700, 1500, 3000], at, sums).tolist() == [
+        0,
+        0,
+        300,
+        600,
+        600,
+        600,
+    ]
+    at, sums = waited(met, 1)
+    assert np.interp([1800, 1950, 2200], at, sums).tolist() == [0, 50, 100]
 
 
 def test_own_time_is_without_what_lies_inside() -> None:
