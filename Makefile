@@ -4,6 +4,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 NEO4J ?= .teller-neo4j# the home of `make neo4j`
+DATA ?= .teller-data# where `make data` puts its sets
 EXTRAS := dev# what `make test` adds to the core
 COMPOSE := docker compose version >/dev/null 2>&1
 INSTALL := $(BIN)/python -m pip install --quiet --no-compile --editable# compiled when imported
@@ -11,7 +12,7 @@ export PIP_CONSTRAINT := constraints.txt# by environment, so that it reaches iso
 export PIP_BUILD_CONSTRAINT := constraints.txt# the same for pip 25.3 and later
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: demo test check fmt lint types imports smoke bench neo4j up down ui clean help
+.PHONY: demo test check fmt lint types imports smoke bench data neo4j up down ui clean help
 .DEFAULT_GOAL := help
 
 demo: $(VENV)/.core  ## diagnose the recorded run that comes with the code
@@ -54,6 +55,9 @@ up:  ## start a graph server, workers and a watch of TELLER_DATA in Docker (docs
 down:  ## stop them; what they keep stays
 	@$(COMPOSE) || { echo "Docker with compose is needed"; exit 2; }
 	@TELLER_DATA=. TELLER_NEO4J_PASSWORD=- docker compose down # it asks for both even here
+
+data: $(VENV)/.core  ## make the simulated sets again, and compare them with their hashes (DATA=FOLDER)
+	@for set in train validation test small; do $(BIN)/teller simulate --set $$set -o $(DATA) || exit 1; done
 
 ui: $(VENV)/.ui  ## open the pages in a browser (none yet)
 	@test -f ui/app.py || { echo "there are no pages yet: no ui/app.py"; exit 2; }
