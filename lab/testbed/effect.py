@@ -10,6 +10,7 @@ from teller.lab.testbed import expected
 from teller.lab.testbed.calls import Ints
 from teller.lab.testbed.expected import Mask, Steps
 from teller.lab.testbed.faults import Kind, kind_named
+from teller.lab.testbed.held import against_peers
 from teller.lab.testbed.inject import Done, Strike
 from teller.lab.testbed.meetings import Floats, waited
 from teller.lab.testbed.scene import Scene, mean
@@ -81,12 +82,21 @@ def _shares(kind: Kind, done: Done, of: Scene) -> tuple[Floats, Floats]:
         return own / of.expected_ns, np.zeros(len(of.expected_ns))
     over = of.steps.length_ns - of.expected_ns
     if kind.known == "pure":
-        beyond = of.met.pure_ns - of.met_expected_ns
-        at = np.searchsorted(of.steps.start_ns, of.met.arrived_ns, "right") - 1
-        kept = at >= 0
-        over = np.bincount(at[kept], beyond[kept], minlength=len(over)).astype(float)
+        over = _beyond(of, of.met.pure_ns)
+    elif kind.known == "held" and of.tp > 1:
+        to_first = of.met.pure_ns - of.met.left_ns.max(axis=1)  # the last to leave is own time
+        over = _beyond(of, to_first) + against_peers(of.own_step_ns, done.planned.rank, of.tp)
+        over -= np.median(over[of.healthy])
     share: Floats = over / of.expected_ns
     return share, share
+
+
+def _beyond(of: Scene, took_ns: Ints) -> Floats:
+    """Give how much longer than expected the collectives of each step took, in ns."""
+    beyond = took_ns - of.met_expected_ns
+    at = np.searchsorted(of.steps.start_ns, of.met.arrived_ns, "right") - 1
+    kept = at >= 0
+    return np.bincount(at[kept], beyond[kept], minlength=len(of.steps.number)).astype(float)
 
 
 def _settled(share: Floats, usual: Floats, during: Mask, healthy: Mask) -> Floats:

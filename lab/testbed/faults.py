@@ -14,6 +14,7 @@ from teller.lab.testbed.settings import Service
 Known = Literal[
     "strikes",  # the moments at which the fault itself took time are recorded
     "pure",  # time of collectives once all ranks have arrived
+    "held",  # time of one rank against those that do the same work, and of collectives
     "steps",  # length of steps against the healthy steps of equal load
     "queue",  # requests wait; steps need not change
 ]
@@ -97,13 +98,13 @@ _ALL: Final = (
          component="process", says="the process stands still now and then",
          law=Law(parameter="ms", unit="ms a pause", low=15, high=150, usual=60),
          fixed={"every_ms": 400}),
-    Kind(name="cpu_contention", class_="host_contention", culprit="rank", known="steps",
+    Kind(name="cpu_contention", class_="host_contention", culprit="rank", known="held",
          component="cpu", says="other processes compute on the rank's core",
          law=Law(parameter="processes", unit="processes", low=1, high=3, usual=1), held=True),
     Kind(name="cpu_quota", class_="cpu_quota", culprit="rank", known="strikes",
          component="cpu", says="the process may run for a share of each 20 ms only",
          law=Law(parameter="pct", unit="% of a core left", low=25, high=85, usual=50)),
-    Kind(name="gil_hog", class_="gil_contention", culprit="rank", known="steps",
+    Kind(name="gil_hog", class_="gil_contention", culprit="rank", known="held",
          component="GIL", says="a thread of pure Python computes in the rank",
          law=Law(parameter="pct", unit="% of the time", low=3, high=60, usual=30),
          fixed={"period_ms": 100}),
@@ -111,7 +112,7 @@ _ALL: Final = (
          component="logging", says="block tables are logged at each batch, many times, to disk",
          law=Law(parameter="lines", unit="lines a step", low=40, high=600, usual=150),
          fixed={"sync": True}),
-    Kind(name="disk_storm", class_="storage_stall", culprit="component", known="steps",
+    Kind(name="disk_storm", class_="storage_stall", culprit="component", known="held",
          component="disk", says="another process writes to the host's disk",
          law=Law(parameter="mib", unit="MiB a write", low=4, high=64, usual=16)),
     Kind(name="kv_shrink", class_="kv_preemption", culprit="component", known="queue",

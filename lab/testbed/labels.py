@@ -35,7 +35,7 @@ def truth_of(life: Lived, ranks: Sequence[Recorded], run: str, root_seed: int) -
     )  # fmt: skip
     lines = (life.control / "client.jsonl").read_bytes().splitlines()
     requests = [msgspec.json.decode(line) for line in lines]
-    of = scene(ranks, rows, STEP_COLUMNS, windows, requests, met)
+    of = scene(ranks, rows, STEP_COLUMNS, windows, requests, met, life.setup.service.tp)
     episodes = [
         _episode(one, effect(one, of), life, links, zero)
         for one, links in zip(life.done, life.paths, strict=True)

@@ -14,7 +14,11 @@ Floats = npt.NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True)
 class Meetings:
-    """One row a collective or message; `late_ns` has a column a rank, -1 where it took no part."""
+    """One row a collective or message.
+
+    `late_ns` and `left_ns` have a column a rank, -1 where it took no part: how long after the
+    first it came, and how long after the first it left.
+    """
 
     start_ns: Ints  # the first arrival
     arrived_ns: Ints  # the last
@@ -22,6 +26,7 @@ class Meetings:
     op: Ints  # place in `ops`
     size_bytes: Ints
     late_ns: Ints
+    left_ns: Ints
     ops: tuple[str, ...]
 
     @property
@@ -59,16 +64,19 @@ def meetings(ranks: Sequence[Recorded]) -> Meetings:
     first = np.full(count, np.iinfo(np.int64).max)
     last, end = np.zeros(count, np.int64), np.zeros(count, np.int64)
     late = np.full((count, len(ranks)), -1, np.int64)
+    left, freed = late.copy(), np.full(count, np.iinfo(np.int64).max)
     size, taken = np.zeros(count, np.int64), np.bincount(place, minlength=count)
     np.minimum.at(first, place, rows[:, 5])
     np.maximum.at(last, place, rows[:, 5])
     np.maximum.at(end, place, rows[:, 6])
+    np.minimum.at(freed, place, rows[:, 6])
     np.maximum.at(size, place, rows[:, 7])
     late[place, rows[:, 8]] = rows[:, 5] - first[place]
+    left[place, rows[:, 8]] = rows[:, 6] - freed[place]
     whole = np.flatnonzero(taken > 1)
     whole = whole[np.argsort(last[whole], kind="stable")]
     return Meetings(first[whole], last[whole], end[whole], keys[whole, 4], size[whole],
-                    late[whole], tuple(ops))  # fmt: skip
+                    late[whole], left[whole], tuple(ops))  # fmt: skip
 
 
 def _of_rank(rank: int, one: Recorded, ops: list[str], groups: list[str]) -> Ints:

@@ -10,6 +10,7 @@ from teller.errors import NothingUsable
 from teller.lab.testbed import expected
 from teller.lab.testbed.calls import Ints
 from teller.lab.testbed.expected import Mask, Steps
+from teller.lab.testbed.held import own_times
 from teller.lab.testbed.meetings import Floats, Meetings
 from teller.lab.testbed.recorded import Ranges, Recorded, self_times
 
@@ -26,11 +27,14 @@ class Scene:
     ranks: Sequence[Recorded]
     own: Sequence[tuple[Ranges, Ints]]  # of each rank: ranges of the model's thread, self times
     requests: Sequence[dict[str, Any]]
+    own_step_ns: Floats  # (ranks, steps)
+    tp: int
 
 
 def scene(
     ranks: Sequence[Recorded], rows: Sequence[Sequence[int]], columns: Sequence[str],
     windows: list[tuple[int, int]], requests: Sequence[dict[str, Any]], met: Meetings,
+    tp: int,
 ) -> Scene:  # fmt: skip
     """Measure a life; `rows` are rank 0's steps, `windows` the healthy stretches."""
     table = np.array(rows, np.int64).reshape(-1, len(columns))
@@ -47,7 +51,8 @@ def scene(
         thread = np.unique(one.ranges.thread[_is_step(one.ranges)])
         own.append(self_times(one.ranges, int(thread[0])))
     return Scene(told, expected.step_lengths(told, healthy), healthy, met,
-                 expected.pure_times(met, good), ranks, own, requests)  # fmt: skip
+                 expected.pure_times(met, good), ranks, own, requests,
+                 own_times(ranks, met, len(table)), tp)  # fmt: skip
 
 
 def _is_step(ranges: Ranges) -> Mask:

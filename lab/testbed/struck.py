@@ -35,7 +35,7 @@ def operators(kind: Kind, done: Done, of: Scene, begin: int, end: int) -> tuple[
             idle = np.interp([start, stop], at, sums) if len(at) else np.zeros(2)
             more = stop - start - round(idle[1] - idle[0])
             found[_where(what, start, of.own[rank][0]), rank] += more
-    elif kind.known == "steps" and not kind.benign:
+    elif kind.known in ("steps", "held") and not kind.benign:
         found.update(_longer(of, rank, begin, end))
     rows = [(name, who, ns) for (name, who), ns in found.most_common() if ns > 0]
     return tuple(OperatorTruth(operator=n, rank=who, excess_ns=ns) for n, who, ns in rows[:12])

@@ -10,6 +10,7 @@ from teller.errors import NothingUsable
 from teller.lab.testbed import expected
 from teller.lab.testbed.calls import COLUMNS
 from teller.lab.testbed.expected import Steps, healthy_windows
+from teller.lab.testbed.held import against_peers, own_times
 from teller.lab.testbed.labels import truth_of
 from teller.lab.testbed.life import Lived
 from teller.lab.testbed.meetings import meetings, waited
@@ -130,6 +131,18 @@ def test_collectives_are_joined_by_number_and_messages_by_pair() -> None:
     assert [met.ops[i] for i in met.op] == ["all_reduce", "message"]
     assert met.pure_ns.tolist() == [200, 300]
     assert met.late_ns.tolist() == [[0, 600], [50, 0]]
+
+
+def test_a_rank_is_held_up_by_what_the_others_do_not_have() -> None:
+    start = np.array([0, 1000])
+    ranks = []
+    for rank, (begin, end, length) in enumerate([(100, 400, 600), (300, 450, 650)]):
+        told = Ranges(start, start + length, np.full(2, 9), np.arange(2), ("step=0 x", "step=1 x"))
+        one = recorded(rank, [("all_reduce", 0, -1, begin, end, 8)])
+        ranks.append(dataclasses.replace(one, ranges=told))
+    own = own_times(ranks, meetings(ranks), 2)
+    assert own.tolist() == [[300, 600], [550, 650]]  # rank 1 left 50 late
+    assert against_peers(own, 1, 2).tolist() == [250, 50]
 
 
 def test_time_in_which_a_rank_waits_anyway_is_nobodys_loss() -> None:
