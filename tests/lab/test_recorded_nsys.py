@@ -193,3 +193,14 @@ def test_ranges_of_operators_and_of_the_interpreter_are_recorded_if_wanted(tmp_p
         nsys.write(path, happened, recording, [0], Window(0, happened.end_ns))
         counts[operators] = rows(path, "SELECT count(*) FROM NVTX_EVENTS")[0][0]
     assert counts[True] - counts[False] == there == 54
+
+
+def test_the_engine_is_in_the_report_of_its_host_alone(tmp_path: Path) -> None:
+    happened = small()
+    counts = []
+    for per in ("rank", "host"):
+        path = tmp_path / f"{per}.sqlite"
+        recording = plain(happened.scene, nsys="3.25.0", per=per)
+        nsys.write(path, happened, recording, [0], Window(0, happened.end_ns))
+        counts.append(rows(path, "SELECT count(*) FROM NVTX_EVENTS WHERE text = 'schedule'")[0][0])
+    assert counts == [0, 6]

@@ -42,9 +42,7 @@ def copy_name(kind: int, *, pageable: bool) -> str:
     return f"Memcpy {_KINDS.get(CopyKind(kind), 'DtoD')} ({source} -> {target})"
 
 
-def comm(
-    group: Group, op: int, elements: int, peer: int, *, generation: str, with_desc: bool
-) -> str:
+def comm(group: Group, op: int, elements: int, peer: int, *, generation: str, number: int) -> str:
     """Give what `record_param_comms` says of a collective, but its number."""
     word, size = OPS[op], len(group.ranks)
     inward = elements // size if word in _GATHERED else elements
@@ -58,10 +56,13 @@ def comm(
         '"In split size": "[]"', '"Out split size": "[]"',
         f'"Global rank start": {group.ranks[0]}', f'"Global rank stride": {stride}',
     ]  # fmt: skip
+    if generation == "2024":
+        said.append(f'"Process Group ID": {number}')
+    if generation >= "2025":
+        said.append(f'"Process Group Name": "{group.name}"')
     if generation >= "2024":
-        said += [f'"Process Group Name": "{group.name}"',
-                 f'"Process Group Ranks": "[{listed}{more}]"']  # fmt: skip
-    if with_desc:
+        said.append(f'"Process Group Ranks": "[{listed}{more}]"')
+    if generation >= "2025":
         said.append(f'"Process Group Description": "{_desc(group)}"')
     if word in ("send", "recv") and generation >= "2025":
         said.append(f'"{"Dst" if word == "send" else "Src"} Rank": {peer}')

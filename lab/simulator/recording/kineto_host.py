@@ -75,7 +75,7 @@ class Trace:
         kinds += [HostKind.NCCL] * told + [HostKind.PYTHON] * self.recording.python
         flags = np.zeros(len(self.host.kind), bool)
         flags[self.seen.host] = True
-        written: Flags = flags & np.isin(self.host.kind, kinds) & (self.host.process == 0)
+        written: Flags = flags & np.isin(self.host.kind, kinds)
         return written
 
     @cached_property
@@ -102,7 +102,7 @@ def host_events(trace: Trace) -> Iterator[pa.Array]:
 def calls_of(trace: Trace) -> Flags:
     """Tell which of the seen host rows are calls of the worker."""
     rows = trace.seen.host
-    flags: Flags = (trace.host.kind[rows] == HostKind.RUNTIME) & (trace.host.process[rows] == 0)
+    flags: Flags = trace.host.kind[rows] == HostKind.RUNTIME
     return flags
 
 
@@ -171,9 +171,10 @@ def comm_text(trace: Trace, joined_rows: Ints) -> pa.Array:
     names = ("group", "op", "elements", "peer")
     each, which = distinct(*(column(joins, name, joined_rows) for name in names))
     generation = trace.generation
+    mine = [g for g, group in enumerate(groups) if trace.seen.rank in group.ranks]
     texts = [
         comm(groups[g], op, n, groups[g].ranks[peer] if peer >= 0 else -1,
-             generation=generation, with_desc=generation >= "2025")
+             generation=generation, number=mine.index(g))
         for g, op, n, peer in each
     ]  # fmt: skip
     said = picked(texts, which)

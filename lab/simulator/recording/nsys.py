@@ -33,7 +33,8 @@ def write(
     assert recording.nsys is not None
     version, strings = recording.nsys, Strings()
     random = np.random.default_rng((recording.seed, ranks[0], window.start_ns))
-    views = [seen(happened, recording, rank, window) for rank in ranks]
+    with_engine = recording.per == "host"
+    views = [seen(happened, recording, rank, window, engine=with_engine) for rank in ranks]
     base_ns = views[0].start_ns - int(random.uniform(*_LEAD_NS))
     processes = [Process(happened, recording, one, strings, base_ns) for one in views]
     tables = [[*host_rows(one), *device_rows(one)] for one in processes]

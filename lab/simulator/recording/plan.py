@@ -39,7 +39,7 @@ _SHARES: Final = {
     "kernel_log": 0.4,
     "otlp": 0.2,
     "inspector": 0.15,
-    "per_host": 0.3,  # one file of nsys for all ranks of a host
+    "per_host": 0.55,  # one file of nsys for all processes of a host, not one a worker
     "packed": 0.4,
     "repeated_pids": 0.35,
     "lost": 0.12,
@@ -49,6 +49,10 @@ _SHARES: Final = {
     "early": 0.1,  # the device's clock was converted badly
     "two_windows": 0.15,
     "part": 0.5,  # profilers ran for a part of the run
+}
+_RELEASES: Final = {  # how often each release wrote the traces; engines of today have the newer
+    "nsys": (0.04, 0.06, 0.1, 0.15, 0.2, 0.15, 0.15, 0.15),
+    "kineto": (0.03, 0.07, 0.15, 0.4, 0.35),
 }
 _OFFSET_NS: Final = (2e4, 2e7)  # of a host's clock, log-uniform
 _DRIFT_PPM: Final = 8.0
@@ -146,10 +150,15 @@ def draw(scene: Scene, random: np.random.Generator) -> Recording:
     has = {name: bool(random.random() < share) for name, share in _SHARES.items()}
     json = has["recorder_json"]
     traced: dict[str, object] = {
-        "nsys": str(random.choice(NSYS)) if has["nsys"] or has["both"] else None,
-        "kineto": str(random.choice(KINETO)) if has["both"] or not has["nsys"] else None,
+        "nsys": str(random.choice(NSYS, p=_RELEASES["nsys"]))
+        if has["nsys"] or has["both"]
+        else None,
+        "kineto": str(random.choice(KINETO, p=_RELEASES["kineto"]))
+        if has["both"] or not has["nsys"]
+        else None,
         "graph_mode": "graph" if has["graph_mode"] else "node",
-        "per": "host" if has["per_host"] else "rank",
+        # workers of TensorRT-LLM are started by MPI, each with its own profiler
+        "per": "host" if has["per_host"] and scene.engine != "trtllm" else "rank",
         "nccl": str(random.choice(NCCL)),
         "flight_recorder": ("json" if json else "pickle") if has["flight_recorder"] else None,
         "recorder_version": "2.4" if json else str(random.choice(RECORDER)),

@@ -53,14 +53,21 @@ def windows(happened: Happened, recording: Recording) -> tuple[Window, ...]:
     )
 
 
-def seen(happened: Happened, recording: Recording, rank: int, window: Window) -> Seen:
-    """Give what a window holds of a rank; the same arguments give the same rows."""
+def seen(
+    happened: Happened, recording: Recording, rank: int, window: Window, *, engine: bool = False
+) -> Seen:
+    """Give what a window holds of a rank, and of its engine's process if that was profiled too.
+
+    The same arguments give the same rows.
+    """
     place = happened.scene.places[rank]
     clock, epoch = recording.clocks[place.host], happened.scene.t0_epoch_ns
     host, device = happened.host[rank], happened.device[rank]
     end_ns = min(window.end_ns, happened.end_ns)
     calls = host.kind == HostKind.RUNTIME
     kept = _within(host, window.start_ns, end_ns, calls)
+    if not engine:
+        kept &= host.process == 0
     ran = (device.start_ns >= window.start_ns) & (device.end_ns <= end_ns) & (device.end_ns >= 0)
     if recording.lost:
         random = np.random.default_rng((recording.seed, rank, window.start_ns))
