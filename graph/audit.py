@@ -8,6 +8,8 @@ from typing import Final
 
 import msgspec
 
+from teller.graph.secrets import redact
+
 NAME: Final = "queries.jsonl"
 BEFORE: Final = "queries.1.jsonl"
 MOST_BYTES: Final = 4 << 20  # then it becomes the one before, whose lines go
@@ -34,10 +36,12 @@ def now() -> datetime:
 def note(folder: Path, asked: Asked) -> None:
     """Add a line; a workspace that is not there or cannot be written is left as it is."""
     file = folder / NAME
-    kept = msgspec.structs.replace(
-        asked, text=asked.text[:MOST_TEXT], refused=asked.refused and asked.refused[:MOST_TEXT]
-    )
     with suppress(OSError, ValueError):  # the latter: a text that is no Unicode
+        kept = msgspec.structs.replace(
+            asked,
+            text=redact(asked.text[:MOST_TEXT]),
+            refused=asked.refused and redact(asked.refused[:MOST_TEXT]),
+        )
         line = msgspec.json.encode(kept) + b"\n"
         if file.exists() and file.stat().st_size + len(line) > MOST_BYTES:
             file.replace(folder / BEFORE)

@@ -10,7 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from teller.ingest.logs.secrets import redact
+from teller.graph.secrets import redact
 from teller.ingest.records import TABLES, Records
 from teller.ingest.source import Reading, Source
 

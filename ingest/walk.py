@@ -15,8 +15,8 @@ from typing import Final
 
 import pyarrow as pa
 
+from teller.graph.secrets import redact
 from teller.ingest.guard import cleared
-from teller.ingest.logs.secrets import redact
 from teller.ingest.source import Remark
 
 REMEDIES: Final = {

@@ -8,7 +8,7 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from teller.ingest.logs.secrets import redact
+from teller.graph.secrets import redact
 from teller.ingest.readers.side_tables import number, rows
 from teller.ingest.readers.side_times import SECOND, civil, epoch, ns_of, of_day
 from teller.ingest.records import LINES, REQUESTS, ClockKind

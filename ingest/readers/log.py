@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from teller.graph.secrets import redact
 from teller.ingest.logs import ranks as who
 from teller.ingest.logs.blocks import Block, Lines
 from teller.ingest.logs.clock import Clock
@@ -18,7 +19,6 @@ from teller.ingest.logs.messages import messages
 from teller.ingest.logs.parts import PIECES, PartReader
 from teller.ingest.logs.prompts import without_prompts
 from teller.ingest.logs.recognise import looks_like_log
-from teller.ingest.logs.secrets import redact
 from teller.ingest.logs.shapes import SHAPE, shapes
 from teller.ingest.logs.strings import ints
 from teller.ingest.logs.templates import Miner, parameters

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from teller.ingest.logs.secrets import redact
+from teller.graph.secrets import redact
 from teller.ingest.readers.prometheus_names import (
     DEVICE,
     ENGINE_LABELS,

@@ -278,3 +278,11 @@ def test_the_command_cuts_an_answer_and_says_so(
     assert "stopped after 0.5 s" in capsys.readouterr().err
     assert cli.main(["query", text, "--timeout", "nan", *at]) == 2
     assert cli.main(["query", "CALL timeout=0", *at]) == 2
+
+
+def test_a_secret_in_a_query_is_not_written_down(tmp_path: Path) -> None:
+    text = "MATCH (l:LogLine) WHERE l.text CONTAINS 'api_key=abcdef0123456789' RETURN l.id"
+    audit.note(tmp_path, audit.Asked(time=audit.now(), ms=1, text=text, refused=text))
+    said = (tmp_path / audit.NAME).read_text()
+    assert "MATCH (l:LogLine)" in said
+    assert "abcdef0123456789" not in said

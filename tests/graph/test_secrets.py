@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from teller.ingest.logs.secrets import redact
+from teller.graph.secrets import redact
 
 PLACES = (
     "api_key='{}'",

@@ -11,8 +11,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from teller.ingest.logs.strings import flags
-
 GONE: Final = "<redacted>"
 
 # a value: quoted, a list, or up to the next separator; cut text may lack the closing quote
@@ -102,7 +100,8 @@ def redact(text: Any) -> Any:
     """Give the text without secrets; a column's nulls stay null."""
     if isinstance(text, str):
         return redact(pa.array([text]))[0].as_py() if _HINT.search(text) else text
-    there = np.flatnonzero(flags(pc.match_substring_regex(text, HINT)))
+    found = pc.fill_null(pc.match_substring_regex(text, HINT), False)
+    there = np.flatnonzero(found.to_numpy(zero_copy_only=False))
     if not len(there):
         return text
     some = text.take(pa.array(there))
