@@ -24,7 +24,8 @@ Strike = tuple[int, int, str]  # start and end in UTC ns, what was struck
 Fault = Callable[..., contextlib.AbstractContextManager[None]]
 
 ANSWER_S: Final = 20.0
-SOON: Final = 10  # steps until all ranks have been told
+LOOK_S: Final = 0.2  # to see how fast steps follow each other
+SOON_S: Final = 0.5  # until all ranks have been told
 PERIOD_S: Final = 0.02  # of a CPU quota
 # spins for 3 ms and yields, so that processes of one real-time priority take turns
 _SPIN: Final = """
@@ -81,7 +82,11 @@ class Site:
 
     def profile(self, steps: int) -> None:
         """Have torch's profiler record some steps that are about to come, the same on all ranks."""
-        first = self.ask(0, "look", "")["step"] + SOON
+        before = self.ask(0, "look", "")
+        time.sleep(LOOK_S)
+        now = self.ask(0, "look", "")
+        a_second = (now["step"] - before["step"]) / (now["time_ns"] - before["time_ns"]) * 1e9
+        first = now["step"] + 2 + round(a_second * SOON_S)
         for rank in range(len(self.pids)):
             self.ask(rank, "kineto", "", first=first, steps=steps)
 
