@@ -20,6 +20,8 @@ _REMEDIES: Final = (
     (("driver version",), "use a release of Nsight Systems that knows this driver"),
     (("scheduling information", "cpu ip", "perf event", "context switch"),
      "needed only for CPU sampling: lower perf_event_paranoid"),
+    (("clock was set", "machine slept"),
+     "later times of this file are off UTC by so much: let clocks be slewed (chrony), not set"),
 )  # fmt: skip
 _OTHER: Final = "see whether the traces that you need were recorded"
 _MENDED: Final = {

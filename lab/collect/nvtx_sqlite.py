@@ -68,23 +68,12 @@ def _events(stream: Stream, base: int, ids: dict[str, int]) -> pa.Table:
     """Give the ranges and marks of a process as rows of NVTX_EVENTS."""
     have = stream.events.combine_chunks()
     count = have.num_rows
-    name = (
-        have["name"].combine_chunks()
-        if count
-        else pa.array([], pa.dictionary(pa.int32(), pa.string()))
-    )
-    registered = have["registered"]
-    wanted = (
-        pc.unique(name.filter(registered.combine_chunks()).indices).drop_null().to_pylist()
-        if count
-        else []
-    )
+    name, registered = _whole(have["name"]), _whole(have["registered"])
+    wanted = pc.unique(name.filter(registered).indices).drop_null().to_pylist()
     numbers: list[int | None] = [None] * len(name.dictionary)
     for code in wanted:
         numbers[code] = _number(ids, name.dictionary[code].as_py())
-    kinds = np.array([nsys_layout.PUSH_POP, nsys_layout.START_END, nsys_layout.MARK])[
-        have["kind"].to_numpy()
-    ]
+    kinds = np.array([nsys_layout.PUSH_POP, nsys_layout.START_END, nsys_layout.MARK])
     columns = {
         "start": pc.subtract(have["start_ns"], base),
         "end": pc.subtract(have["end_ns"], base),
@@ -100,6 +89,10 @@ def _events(stream: Stream, base: int, ids: dict[str, int]) -> pa.Table:
         **_values(have),
     }  # fmt: skip
     return _as_rows(columns, count)
+
+
+def _whole(column: pa.ChunkedArray) -> pa.Array:
+    return column.chunk(0) if column.num_chunks else pa.array([], column.type)
 
 
 def _values(have: pa.Table) -> dict[str, pa.Array]:

@@ -13,6 +13,7 @@ import pytest
 from teller.cli import main
 from teller.ingest.discover import discover
 
+pytestmark = pytest.mark.slow
 SERVES = Path(__file__).with_name("serves.py")
 TWO = (
     f"RANK=0 WORLD_SIZE=2 {sys.executable} {SERVES} 20 & "
@@ -74,8 +75,9 @@ def test_a_signal_ends_the_service_first_and_the_folder_is_there(
     recorder: Path, tmp_path: Path
 ) -> None:
     folder = tmp_path / "run"
-    words = [sys.executable, "-c", "from teller.cli import run; run()", "collect", "--out", str(folder),
-             "--", "sh", "-c", f"echo begun; {sys.executable} {SERVES} 1000000"]  # fmt: skip
+    begin = [sys.executable, "-c", "from teller.cli import run; run()", "collect"]
+    service = f"echo begun; {sys.executable} {SERVES} 1000000"
+    words = [*begin, "--out", str(folder), "--", "sh", "-c", service]
     with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                           env=os.environ | {"RANK": "0"}) as running:  # fmt: skip
         assert running.stdout
