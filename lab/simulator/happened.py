@@ -182,4 +182,5 @@ class Happened:
     gauges: Gauges
     end_ns: int  # when the recording ends
     dead: tuple[int, ...] = ()  # ranks whose process ended before
-    facts: dict[str, Any] = field(default_factory=dict)  # of transports, as NCCL says at start
+    # what NCCL says at start: `network`, `channels`, and `transports` by pair of ranks ("0-1")
+    facts: dict[str, Any] = field(default_factory=dict)

@@ -13,7 +13,7 @@ from teller.lab.simulator.recording.columns import distinct, joined, number, pic
 from teller.lab.simulator.recording.kineto_args import copy_name, quoted, shape
 from teller.lab.simulator.recording.kineto_host import (
     Trace,
-    calls_of,
+    chunks,
     comm_text,
     correlations,
     external,
@@ -28,8 +28,10 @@ def device_events(trace: Trace) -> Iterator[pa.Array]:
     device = _device(trace)
     kind = device.kind[trace.seen.device]
     kernels = kind == DeviceKind.KERNEL
-    yield _kernels(trace, kernels)
-    yield _moves(trace, ~kernels)
+    for some in chunks(kernels):
+        yield _kernels(trace, some)
+    for some in chunks(~kernels):
+        yield _moves(trace, some)
     if trace.recording.flows:
         yield from _flows(trace)
     if not trace.old:
@@ -49,17 +51,13 @@ def _times(trace: Trace, some: Flags) -> tuple[pa.Array, pa.Array]:
 
 def _launched(trace: Trace, rows: Ints) -> Ints:
     """Give the number of the operator that launched each row; graphs hide theirs."""
-    device, host = _device(trace), trace.host
-    calls = trace.seen.host[calls_of(trace)]
-    known = column(host, "correlation", calls)
-    order = np.argsort(known, kind="stable")
+    device, (known, calls) = _device(trace), trace.launches
     wanted = column(device, "correlation", rows)
-    at = np.searchsorted(known[order], wanted).clip(max=max(len(known) - 1, 0))
     if not len(known):
         return np.full(len(rows), NEVER)
-    call = calls[order[at]]
-    found = (known[order[at]] == wanted) & (column(device, "graph", rows) == 0)
-    numbers: Ints = np.where(found, trace.around[call], NEVER)
+    at = np.searchsorted(known, wanted).clip(max=len(known) - 1)
+    found = (known[at] == wanted) & (column(device, "graph", rows) == 0)
+    numbers: Ints = np.where(found, trace.around[calls[at]], NEVER)
     return numbers
 
 
@@ -129,7 +127,7 @@ def _moves(trace: Trace, some: Flags) -> pa.Array:
 def _flows(trace: Trace) -> Iterator[pa.Array]:
     """Give the arrows from calls to device work; a graph's launch has one."""
     seen, device = trace.seen, _device(trace)
-    calls = calls_of(trace)
+    calls = trace.calls
     rows = seen.host[calls]
     launches = column(device, "correlation", seen.device)
     category = "async" if trace.old else "ac2g"

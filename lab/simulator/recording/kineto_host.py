@@ -21,6 +21,7 @@ CATEGORIES: Final = {HostKind.OPERATOR: "cpu_op", HostKind.PYTHON: "python_funct
 _OLD: Final = {"cpu_op": "Operator", "cuda_runtime": "Runtime", "cuda_driver": "Runtime",
                "kernel": "Kernel", "gpu_memcpy": "Memcpy", "gpu_memset": "Memset"}  # fmt: skip
 _FIRST_ID: Final = 1025
+_LOT: Final = 16_384  # rows
 
 
 @dataclass(frozen=True)
@@ -79,6 +80,20 @@ class Trace:
         return written
 
     @cached_property
+    def calls(self) -> Flags:
+        """Tell which of the seen host rows are calls."""
+        flags: Flags = self.host.kind[self.seen.host] == HostKind.RUNTIME
+        return flags
+
+    @cached_property
+    def launches(self) -> tuple[Ints, Ints]:
+        """Give the numbers of all seen calls, ascending, and their host rows."""
+        rows = self.seen.host[self.calls]
+        known = column(self.host, "correlation", rows)
+        order = np.argsort(known, kind="stable")
+        return known[order], rows[order]
+
+    @cached_property
     def around(self) -> Ints:
         """Give for each host span the number of the operator around it, NEVER for none."""
         parent = parents(self.host)
@@ -93,17 +108,21 @@ def host_events(trace: Trace) -> Iterator[pa.Array]:
     """Give the events of the host as texts."""
     kept, kind = trace.written[trace.seen.host], trace.host.kind[trace.seen.host]
     nccl = kind == HostKind.NCCL
-    yield _ranges(trace, kept & ~nccl)
-    if (kept & nccl).any():
-        yield from _told(trace, kept & nccl)
-    yield _calls(trace, calls_of(trace))
+    for some in chunks(kept & ~nccl):
+        yield _ranges(trace, some)
+    for some in chunks(kept & nccl):
+        yield from _told(trace, some)
+    for some in chunks(trace.calls):
+        yield _calls(trace, some)
 
 
-def calls_of(trace: Trace) -> Flags:
-    """Tell which of the seen host rows are calls of the worker."""
-    rows = trace.seen.host
-    flags: Flags = trace.host.kind[rows] == HostKind.RUNTIME
-    return flags
+def chunks(some: Flags) -> Iterator[Flags]:
+    """Part the rows that are meant into lots whose texts fit a processor's cache."""
+    rows = np.flatnonzero(some)
+    for first in range(0, len(rows), _LOT):
+        lot = np.zeros(len(some), bool)
+        lot[rows[first : first + _LOT]] = True
+        yield lot
 
 
 def spans_text(trace: Trace, some: Flags) -> tuple[pa.Array, pa.Array]:
