@@ -63,7 +63,7 @@ def same(a: object, b: object) -> bool:
 
 
 def graph(store: Neo4jStore) -> Graph:
-    """Give all that a server holds: the rows of each table in order, and the runs that are whole."""
+    """Give all that a server holds: the rows of each table in order, and the whole runs."""
     found: Graph = {}
     for name, one in TABLES.items():
         columns = [f"x.{c.name} AS {c.name}" for c in one.kind.columns]
