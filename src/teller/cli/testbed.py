@@ -182,17 +182,15 @@ def compare(
     from teller.ui import text
 
     rows = sets.compared(one, other)
-    table = text.plain_table("Fault", "episodes", "with effect", "direct share", "", "distance")
-    apart = []
+    table = text.plain_table(
+        "Fault", "episodes", "with effect", "direct share, quartiles", "and", "distance", "bound"
+    )
+    apart = [r["fault"] for r in rows if r["distance"] is not None and r["distance"] > r["bound"]]
     for row in rows:
-        shares = ["-" if q is None else " ".join(_percent(v) for v in q)
-                  for q in row["direct_share"]]  # fmt: skip
-        far = row["distance"] is not None and row["distance"] > row["bound"]
-        apart += [row["fault"]] if far else []
-        table.add_row(
-            row["fault"], *(f"{a} and {b}" for a, b in (row["episodes"], row["with_effect"])),
-            *shares, "-" if row["distance"] is None else f"{row['distance']:.2f}",
-        )  # fmt: skip
+        both = (f"{a} and {b}" for a, b in (row["episodes"], row["with_effect"]))
+        shares = ("-" if q is None else " ".join(map(_percent, q)) for q in row["direct_share"])
+        far = ("-" if row[key] is None else f"{row[key]:.2f}" for key in ("distance", "bound"))
+        table.add_row(row["fault"], *both, *shares, *far)
     text.show(text.console(sys.stdout, wide=True), [table])
     if apart:
         out.note(f"farther apart than chance puts them: {', '.join(apart)}", quiet=False)

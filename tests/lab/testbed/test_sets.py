@@ -42,10 +42,11 @@ def test_makings_of_one_law_agree_and_others_do_not(tmp_path: Path, truth: Truth
     one = a_set(tmp_path / "one", truth, steady)
     again = a_set(tmp_path / "again", truth, [f + 0.05 for f in steady])
     other = a_set(tmp_path / "other", truth, [f + 0.65 for f in steady])
-    (row,) = sets.compared(one, again)
+    row, whole = sets.compared(one, again)
+    assert whole == {**row, "fault": sets.ALL}  # there is one kind
     assert row["distance"] == pytest.approx(1 / 7, abs=1e-3)
     assert row["distance"] < row["bound"]
-    (row,) = sets.compared(one, other)
+    row, _ = sets.compared(one, other)
     assert row["distance"] == 1.0 > row["bound"]
     assert main(["testbed", "compare", str(one), str(again)]) == 0
     assert main(["testbed", "compare", str(one), str(other)]) == 1
