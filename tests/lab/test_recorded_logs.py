@@ -189,9 +189,12 @@ def test_every_kind_of_note_is_written_somewhere_and_has_what_it_needs() -> None
 
 def test_what_healthy_services_print_are_known_kinds_and_most_runs_have_some() -> None:
     assert set(_SHARES) <= set(forms())
-    happened = small()
+    happened = small(of=scene(mode="eager"))
     counts = [len(list(benign(happened, plain(happened.scene, seed=n)))) for n in range(60)]
     assert np.mean(np.array(counts) > 0) > 0.6
-    kinds = {n.kind for seed in range(400)
+    kinds = {n.kind for seed in range(600)
              for n in benign(happened, plain(happened.scene, seed=seed))}  # fmt: skip
     assert kinds == set(_SHARES) - {"moe_default_config"}  # of models with experts
+    graphs = small()
+    assert not any(n.kind == "graph_skipped" for seed in range(60)
+                   for n in benign(graphs, plain(graphs.scene, seed=seed)))  # fmt: skip

@@ -26,8 +26,19 @@ _SHARES: Final = {
     "nic_link": (0.05, 2, "kernel"),
     "cpu_throttled": (0.04, 1, "kernel"),
     "custom_allreduce_off": (0.1, 1, "worker"),
+    "graph_skipped": (0.5, 1, "worker"),  # of engines without graphs
+    "row_remap": (0.02, 1, "kernel"),
+    "storm": (0.08, 8, "engine"),
 }
-_BEFORE_NS: Final = 60_000_000_000  # some is from the start
+_EARLY: Final = (  # from the start, before the run's 0
+    "gdr_off", "nccl_env", "moe_default_config", "custom_allreduce_off", "compile", "xid",
+    "nic_link", "graph_skipped", "row_remap",
+)  # fmt: skip
+_BEFORE_NS: Final = 60_000_000_000
+_SETTINGS: Final = (  # as people set them without harm
+    ("NCCL_SOCKET_IFNAME", "eth0"), ("NCCL_IB_HCA", "mlx5"), ("NCCL_P2P_LEVEL", "NVL"),
+    ("NCCL_ALGO", "Ring,Tree"), ("NCCL_DEBUG", "INFO"),
+)  # fmt: skip
 
 
 def benign(happened: Happened, recording: Recording) -> Iterator[Note]:
@@ -35,14 +46,20 @@ def benign(happened: Happened, recording: Recording) -> Iterator[Note]:
     random = np.random.default_rng((recording.seed, 77))
     for kind, (share, most, whose) in _SHARES.items():
         has, count = random.random() < share, int(random.integers(1, most + 1))
-        if not has or (kind == "moe_default_config" and not happened.scene.model.experts):
+        if not has or not _fits(happened, kind):
             continue
         for _ in range(count):
-            early = kind in ("gdr_off", "nccl_env", "moe_default_config", "custom_allreduce_off",
-                             "compile", "xid", "nic_link")  # fmt: skip
-            at = -random.uniform(1, _BEFORE_NS) if early else random.uniform(0, happened.end_ns)
+            at = random.uniform(0, happened.end_ns)
+            at = -random.uniform(1, _BEFORE_NS) if kind in _EARLY else at
             source = _source(happened, whose, random)
             yield Note(int(at), source, kind, _values(happened, kind, source, random))
+
+
+def _fits(happened: Happened, kind: str) -> bool:
+    """Tell whether a service of this kind can write it."""
+    scene = happened.scene
+    needed = {"moe_default_config": scene.model.experts > 0, "graph_skipped": scene.mode == "eager"}
+    return needed.get(kind, True)
 
 
 def _source(happened: Happened, whose: str, random: np.random.Generator) -> str:
@@ -59,6 +76,7 @@ def _values(
     number = int(source.rpartition(" ")[2]) if " " in source else 0
     host = scene.hosts[number if source.startswith("kernel") else 0]
     bus = str(random.choice(host.bus)).rpartition(".")[0]
+    setting = _SETTINGS[random.integers(len(_SETTINGS))]
     requests = [r.name for r in happened.requests] or ["cmpl-0"]
     known: dict[str, dict[str, Any]] = {
         "gc_pause": {"ms": float(random.uniform(0.2, 9)), "generation": int(random.integers(2)),
@@ -68,7 +86,12 @@ def _values(
         },
         "gdr_off": {"nic": host.nics[0] if host.nics else "mlx5_0"},
         "net_async_event": {"nic": host.nics[0] if host.nics else "mlx5_0"},
-        "nccl_env": {"name": "NCCL_SOCKET_IFNAME", "value": "eth0"},
+        "nccl_env": {"name": setting[0], "value": setting[1]},
+        "graph_skipped": {"reason": "To turn on CUDA graph capture, ensure `cudagraph_mode` was "
+                          "not manually set to `NONE`"},
+        "row_remap": {"bus": bus},
+        "storm": {"text": f"block table of request {random.integers(30)}: "
+                  f"{[int(random.integers(977)), 3]}"},
         "request_aborted": {"request": str(random.choice(requests))},
         "compile": {"seconds": float(random.uniform(2, 9)), "what": "compile range (1, 8192)"},
         "lora_load": {"name": "support-v3", "seconds": 0.8},

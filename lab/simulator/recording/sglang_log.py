@@ -11,6 +11,7 @@ from teller.lab.simulator.recording.load import head_rank, load, requests_logged
 from teller.lab.simulator.recording.nsys_schema import number
 from teller.lab.simulator.recording.plan import Recording
 from teller.lab.simulator.recording.titles import sglang_place
+from teller.lab.simulator.scene import Scene
 
 EVERY: Final = 40  # decode steps
 _START_S: Final = 91.0
@@ -88,14 +89,7 @@ def _start(happened: Happened) -> Iterator[Line]:
     scene = happened.scene
     kv = scene.load.kv_blocks * scene.load.block_tokens
     eager = scene.mode == "eager"
-    args = (
-        f"server_args=ServerArgs(model_path='{scene.model.name}', tokenizer_path="
-        f"'{scene.model.name}', host='0.0.0.0', port=30000, context_length=32768, dtype='auto', "
-        f"max_running_requests={scene.load.batch_limit}, chunked_prefill_size="
-        f"{scene.load.token_limit}, tp_size={scene.tp}, pp_size={scene.pp}, dp_size={scene.dp}, "
-        f"nnodes={len(scene.hosts)}, disable_cuda_graph={eager}, enable_dp_attention=False)"
-    )
-    said = [(0.0, "api", args), (2.0, "api", "Attention backend not specified. Use fa3 backend by "
+    said = [(0.0, "api", _args(scene)), (2.0, "api", "Attention backend not specified. Use fa3 backend by "
              "default."), (89.0, "api", "The server is fired up and ready to roll!")]  # fmt: skip
     for rank in range(len(scene.places)):
         who, late = f"worker {rank}", rank % 7 * 0.11
@@ -128,6 +122,16 @@ def _start(happened: Happened) -> Iterator[Line]:
     for after, source, text in said:
         at = round((after - _START_S) * SECOND)
         yield Line(at, host_of(happened, source), source, "INFO", "", text)
+
+
+def _args(scene: Scene) -> str:
+    return (
+        f"server_args=ServerArgs(model_path='{scene.model.name}', tokenizer_path="
+        f"'{scene.model.name}', host='0.0.0.0', port=30000, context_length=32768, dtype='auto', "
+        f"max_running_requests={scene.load.batch_limit}, chunked_prefill_size="
+        f"{scene.load.token_limit}, tp_size={scene.tp}, pp_size={scene.pp}, dp_size={scene.dp}, "
+        f"nnodes={len(scene.hosts)}, disable_cuda_graph={scene.mode == 'eager'}, enable_dp_attention=False)"
+    )
 
 
 def shown(happened: Happened, recording: Recording, line: Line) -> str:
