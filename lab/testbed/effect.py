@@ -83,7 +83,7 @@ def _shares(kind: Kind, done: Done, of: Scene) -> tuple[Floats, Floats]:
     over = of.steps.length_ns - of.expected_ns
     if kind.known == "pure":
         over = _beyond(of, of.met.pure_ns)
-    elif kind.known == "held" and of.tp > 1:
+    elif kind.known in ("held", "queue") and of.tp > 1:
         to_first = of.met.pure_ns - of.met.left_ns.max(axis=1)  # the last to leave is own time
         over = _beyond(of, to_first) + against_peers(of.own_step_ns, done.planned.rank, of.tp)
         over -= np.median(over[of.healthy])

@@ -120,13 +120,13 @@ def pure_times(met: Meetings, healthy: Mask) -> Floats:
 
 
 def noise_bound(share: Floats, healthy: Mask, count: int) -> float:
-    """Give the mean excess share that 95 % of healthy stretches of `count` steps stay under."""
+    """Give the mean excess share that 99 % of healthy stretches of `count` steps stay under."""
     good = share[healthy]
     count = max(1, min(count, len(good) // 2))
     if len(good) < FEWEST:
         return 1.0
     sums = np.concatenate([[0.0], np.cumsum(good)])
-    return float(np.percentile((sums[count:] - sums[:-count]) / count, 95))
+    return float(np.percentile((sums[count:] - sums[:-count]) / count, 99))
 
 
 def auc(during: Floats, healthy: Floats) -> float | None:
