@@ -89,8 +89,11 @@ def _start(happened: Happened) -> Iterator[Line]:
     scene = happened.scene
     kv = scene.load.kv_blocks * scene.load.block_tokens
     eager = scene.mode == "eager"
-    said = [(0.0, "api", _args(scene)), (2.0, "api", "Attention backend not specified. Use fa3 backend by "
-             "default."), (89.0, "api", "The server is fired up and ready to roll!")]  # fmt: skip
+    said = [
+        (0.0, "api", _args(scene)),
+        (2.0, "api", "Attention backend not specified. Use fa3 backend by default."),
+        (89.0, "api", "The server is fired up and ready to roll!"),
+    ]
     for rank in range(len(scene.places)):
         who, late = f"worker {rank}", rank % 7 * 0.11
         said += [
@@ -130,7 +133,8 @@ def _args(scene: Scene) -> str:
         f"'{scene.model.name}', host='0.0.0.0', port=30000, context_length=32768, dtype='auto', "
         f"max_running_requests={scene.load.batch_limit}, chunked_prefill_size="
         f"{scene.load.token_limit}, tp_size={scene.tp}, pp_size={scene.pp}, dp_size={scene.dp}, "
-        f"nnodes={len(scene.hosts)}, disable_cuda_graph={scene.mode == 'eager'}, enable_dp_attention=False)"
+        f"nnodes={len(scene.hosts)}, disable_cuda_graph={scene.mode == 'eager'}, "
+        "enable_dp_attention=False)"
     )
 
 
