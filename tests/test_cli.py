@@ -26,7 +26,8 @@ def _commands() -> Iterator[list[str]]:
     root = typer.main.get_command(cli.app)
     for name, command in getattr(root, "commands", {}).items():
         below = getattr(command, "commands", {})
-        yield from ([name, inner] for inner in below) if below else [[name]]
+        shown = [inner for inner, one in below.items() if not one.hidden]
+        yield from ([name, inner] for inner in shown) if below else [[name]]
 
 
 COMMANDS = list(_commands())

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, fields, replace
 from hashlib import blake2b
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 import numpy as np
@@ -39,7 +39,7 @@ def produce(order: Order, out: Path, root_seed: int | None = None) -> Produced:
     truth = truth_of(order, run, recording, root)
     write_truth(truth, folder)
     happened = run.happened
-    spans = sum(len(t.name) for t in (*happened.host, *happened.device))
+    spans = sum(len(t.name) for t in happened.host) + sum(len(t.name) for t in happened.device)
     return Produced(folder, truth, spans, digest(run, recording, truth))
 
 
@@ -49,7 +49,8 @@ def digest(run: Simulated, recording: Recording, truth: Truth) -> str:
     Not the bytes of files: those also hold the release of the library that wrote them.
     """
     state, happened = blake2b(digest_size=16), run.happened
-    for table in (*happened.host, *happened.device, *happened.joins, *happened.steps):
+    tables: list[Any] = [*happened.host, *happened.device, *happened.joins, *happened.steps]
+    for table in tables:
         for field in fields(table):
             state.update(np.ascontiguousarray(getattr(table, field.name)).tobytes())
     said = [*map(repr, happened.notes), *map(repr, happened.requests), repr(recording)]

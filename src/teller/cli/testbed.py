@@ -55,7 +55,7 @@ def add_to(app: typer.Typer) -> None:
     app.add_typer(group, name="testbed")
 
 
-@group.command(epilog="Example: sudo teller testbed setup")
+@group.command(epilog="Example: teller testbed setup, as root")
 def setup() -> int:
     """Install what the testbed needs from Debian's packages, and build its C files.
 
