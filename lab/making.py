@@ -42,8 +42,12 @@ def _rows(
         else:
             wanted.append(member)
     with ProcessPoolExecutor(workers) as pool:
-        for done in as_completed([pool.submit(_one, m, folder) for m in wanted]):
-            yield done.result()
+        try:
+            for done in as_completed([pool.submit(_one, m, folder) for m in wanted]):
+                yield done.result()
+        except BaseException:
+            pool.shutdown(cancel_futures=True)  # else all others are made before the error is told
+            raise
 
 
 def _one(member: Member, folder: Path) -> Row:

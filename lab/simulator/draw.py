@@ -77,7 +77,7 @@ def scene(seed: int, wanted: Wanted | None = None) -> Scene:
     engine: EngineName = want.engine or _pick(random, ENGINES)  # type: ignore[assignment] # checked
     model, gpu, layout = _fitting(random, want)
     mode: Mode = want.mode or _pick(random, ("graph", "graph", "piecewise", "eager"))  # type: ignore[assignment] # checked
-    hosts = tuple(_host(random, i, layout) for i in range(layout.hosts))
+    hosts = _hosts(random, layout)
     places = _places(random, layout, model)
     return Scene(
         seed, engine, _pick(random, VERSIONS[engine]), mode, model, gpu, hosts, places,
@@ -114,15 +114,23 @@ def weights_bytes(model: Model) -> float:
     return 2.0 * (model.layers * (attention + ffn) + 2 * model.vocab * model.hidden)
 
 
-def _host(random: np.random.Generator, number: int, layout: Layout) -> Host:
-    first = int(random.integers(8, 80))
-    bus = tuple(f"0000:{first + 17 * i % 176:02x}:00.0" for i in range(PER_HOST))
-    uuid = tuple("GPU-" + "-".join(random.bytes(n).hex() for n in (4, 2, 2, 2, 6)) for _ in bus)
-    prefix = _pick(np.random.default_rng([layout.hosts, first % 7]), ("gpu", "node", "h", "inst"))
-    return Host(
-        f"{prefix}-{number + first % 5:02d}", f"10.{first}.0.{10 + number}",
-        int(random.integers(300, 90_000)), bus, uuid, tuple(f"mlx5_{i}" for i in range(PER_HOST)),
+def _hosts(random: np.random.Generator, layout: Layout) -> tuple[Host, ...]:
+    """Draw the machines; they are named and numbered alike, and hold devices alike."""
+    prefix, base = _pick(random, ("gpu", "node", "h", "inst")), int(random.integers(0, 40))
+    net, slot = int(random.integers(8, 80)), int(random.integers(8, 80))
+    bus = tuple(f"0000:{slot + 17 * i % 176:02x}:00.0" for i in range(PER_HOST))
+    nics = tuple(f"mlx5_{i}" for i in range(PER_HOST))
+    return tuple(
+        Host(
+            f"{prefix}-{base + i:02d}", f"10.{net}.0.{10 + i}", int(random.integers(300, 90_000)),
+            bus, tuple(_uuid(random) for _ in bus), nics,
+        )
+        for i in range(layout.hosts)
     )  # fmt: skip
+
+
+def _uuid(random: np.random.Generator) -> str:
+    return "GPU-" + "-".join(random.bytes(n).hex() for n in (4, 2, 2, 2, 6))
 
 
 def _places(random: np.random.Generator, layout: Layout, model: Model) -> tuple[Place, ...]:

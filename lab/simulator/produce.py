@@ -1,5 +1,6 @@
 """From an order to a run folder with its truth beside it."""
 
+import shutil
 from dataclasses import dataclass, fields, replace
 from hashlib import blake2b
 from pathlib import Path
@@ -35,6 +36,7 @@ def produce(order: Order, out: Path, root_seed: int | None = None) -> Produced:
     root = order.seed if root_seed is None else root_seed
     recording = recorded(order, run)
     folder = out / recording.run
+    shutil.rmtree(folder, ignore_errors=True)  # of the same order, perhaps half written
     write.record(run.happened, recording, folder)
     truth = truth_of(order, run, recording, root)
     write_truth(truth, folder)

@@ -17,7 +17,8 @@ from teller.lab.truth import Episode
 STEPS = 30
 STRONG = {  # a severity that shows in a run of few steps
     "slow_path": 15.0, "wrong_nic": 8.0, "rank_asymmetric_warmup": 900.0,
-    "prefill_interference": 8.0, "batch_imbalance": 0.95, "packet_loss": 0.5, "congestion": 12.0, "late_rank": 8.0,
+    "prefill_interference": 8.0, "batch_imbalance": 0.95, "packet_loss": 0.5, "congestion": 12.0,
+    "late_rank": 8.0,
     "rotating_straggler": 6.0, "slow_rank": 2.0, "gpu_throttle": 3.0, "gpu_memory_fault": 1.8,
     "gpu_shared": 2.5, "pcie_degraded": 16.0, "slow_operator": 3.0, "hidden_sync": 60.0,
     "device_allocation": 9.0, "blocking_copy": 9.0, "host_pause": 300.0, "gil_contention": 40.0,
@@ -40,8 +41,8 @@ EAGER = {"hidden_sync", "device_allocation", "blocking_copy"}
 NETWORK = {"slow_path", "transport_fallback", "packet_loss", "congestion", "gdr_disabled",
            "comm_config", "wrong_nic", "p2p_blocked", "custom_allreduce_off"}  # fmt: skip
 DEVICE = {"slow_rank", "gpu_throttle", "gpu_shared", "expert_imbalance", "pipeline_imbalance"}
-HOST = {"rank_asymmetric_warmup", "late_rank", "rotating_straggler", "host_pause", "gil_contention", "host_contention",
-        "cpu_quota", "host_misplaced", "cpu_launch_bound", "compile_in_serving"}  # fmt: skip
+HOST = {"rank_asymmetric_warmup", "late_rank", "rotating_straggler", "host_pause", "gil_contention",
+        "host_contention", "cpu_quota", "host_misplaced", "cpu_launch_bound", "compile_in_serving"}  # fmt: skip
 COLLECTIVE = ("nccl", "reduce_1stage", "allreduce_fusion", "deep_ep")
 
 
