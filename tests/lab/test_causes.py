@@ -41,8 +41,10 @@ EAGER = {"hidden_sync", "device_allocation", "blocking_copy"}
 NETWORK = {"slow_path", "transport_fallback", "packet_loss", "congestion", "gdr_disabled",
            "comm_config", "wrong_nic", "p2p_blocked", "custom_allreduce_off"}  # fmt: skip
 DEVICE = {"slow_rank", "gpu_throttle", "gpu_shared", "expert_imbalance", "pipeline_imbalance"}
-HOST = {"rank_asymmetric_warmup", "late_rank", "rotating_straggler", "host_pause", "gil_contention",
-        "host_contention", "cpu_quota", "host_misplaced", "cpu_launch_bound", "compile_in_serving"}  # fmt: skip
+HOST = {
+    "rank_asymmetric_warmup", "late_rank", "rotating_straggler", "host_pause", "gil_contention",
+    "host_contention", "cpu_quota", "host_misplaced", "cpu_launch_bound", "compile_in_serving",
+}  # fmt: skip
 COLLECTIVE = ("nccl", "reduce_1stage", "allreduce_fusion", "deep_ep")
 
 
