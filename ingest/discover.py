@@ -109,6 +109,13 @@ class Manifest(msgspec.Struct, frozen=True):
         of_rank = next((r.host for r in self.ranks if r.rank == file.rank), "")
         return file.host or of_rank
 
+    def rank_with(self, name: str, host: str, pid: int | None) -> int | None:
+        """Give the rank of a process of a file by its host and pid; None where it does not say."""
+        if pid is None or self._file(name) is None:
+            return None
+        found = [r.rank for r in self.ranks if r.pid == pid and host in ("", r.host)]
+        return found[0] if len(found) == 1 else None
+
     def _file(self, name: str) -> ManifestFile | None:
         return next((f for f in self.files if name == f"{self.folder}{f.path}"), None)
 

@@ -94,6 +94,9 @@ class Spoken(Protocol):
     def host_of(self, name: str) -> str:
         """Give the host of a file, "" where it does not say."""
 
+    def rank_with(self, name: str, host: str, pid: int | None) -> int | None:
+        """Give the rank that this process of a file is, None where it does not say."""
+
 
 def identify(
     sources: Sequence[Known], told: Told, manifests: Sequence[Spoken] = ()
@@ -105,7 +108,10 @@ def identify(
     facts = [s.facts for s in sources]
     hosts = _hosts(facts, told, manifests)
     processes = Counter(f.path for f in facts)  # a file of one: its name speaks for it
-    ranks = [_rank(f, told, manifests, alone=processes[f.path] == 1) for f in facts]
+    ranks = [
+        _rank(f, host, told, manifests, alone=processes[f.path] == 1)
+        for f, (host, _) in zip(facts, hosts, strict=True)
+    ]
     ranked_files = {f.path for f, (rank, _) in zip(facts, ranks, strict=True) if rank is not None}
     used = {rank for rank, _ in ranks if rank is not None}
     helpers = {
@@ -127,7 +133,7 @@ def identify(
 
 
 def _rank(
-    fact: Facts, told: Told, manifests: Sequence[Spoken], *, alone: bool
+    fact: Facts, host: str, told: Told, manifests: Sequence[Spoken], *, alone: bool
 ) -> tuple[int | None, str]:
     given = told.rank_of(fact.path)
     if given is not None:
@@ -135,6 +141,10 @@ def _rank(
     said = next((r for m in manifests if (r := m.rank_of(fact.path)) is not None), None)
     if said is not None and alone and 0 <= said < MOST_RANKS:
         return said, "manifest"
+    meant = (m.rank_with(fact.path, host, fact.pid) for m in manifests)
+    process = next((r for r in meant if r is not None), None)
+    if process is not None and not alone and 0 <= process < MOST_RANKS:
+        return process, "manifest"
     if fact.rank is not None:
         return fact.rank, fact.rank_source or "header"
     if alone and (found := _last(RANK_IN_NAME, PurePath(fact.path).name)):

@@ -150,3 +150,20 @@ def test_drawn_recordings_can_all_be_read(tmp_path: Path) -> None:
         found = discover([folder])
         assert len(found.candidates) == len(read_manifest(folder).files)
         assert not found.others
+
+
+@pytest.mark.slow
+def test_processes_of_one_report_are_the_ranks_that_the_manifest_knows_by_pid(
+    tmp_path: Path,
+) -> None:
+    happened = small(steps=6, replayed=())
+    how = plain(happened.scene, nsys="3.25.0", per="host", repeated_pids=True)
+    record(happened, how, tmp_path / "run")
+    workspace = ingested(tmp_path / "run", tmp_path)
+    ranks = asked(workspace, "MATCH (r:Rank) RETURN r.rank AS rank, r.host AS host, r.pid AS pid,"
+                  " r.rank_source AS told ORDER BY rank")  # fmt: skip
+    assert [(r["rank"], r["host"], r["pid"]) for r in ranks] == [
+        (p.rank, happened.scene.hosts[p.host].name, how.pid(happened.scene, p.rank))
+        for p in happened.scene.places
+    ]
+    assert {r["told"] for r in ranks} == {"manifest"}
