@@ -1,10 +1,10 @@
 """Makes a run folder small: every file is packed, and the manifest says so. Readers take both."""
 
-import gzip
 import shutil
 from pathlib import Path
 
 import msgspec
+from isal import igzip
 
 from teller.lab.manifest import NAME, read_manifest, write_manifest
 
@@ -33,7 +33,7 @@ def _pack(path: Path) -> None:
     with (
         path.open("rb") as plain,
         packed.open("wb") as raw,
-        gzip.GzipFile("", "wb", 9, raw, mtime=0) as file,
+        igzip.IGzipFile("", "wb", 3, raw, 0) as file,
     ):
         shutil.copyfileobj(plain, file)
     path.unlink()

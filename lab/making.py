@@ -6,6 +6,7 @@ from concurrent.futures import ProcessPoolExecutor, as_completed
 from pathlib import Path
 
 from teller.lab import index, sets
+from teller.lab.compact import compact
 from teller.lab.index import Row
 from teller.lab.sets import Member
 from teller.lab.simulator.produce import produce
@@ -51,7 +52,10 @@ def _rows(
 
 
 def _one(member: Member, folder: Path) -> Row:
-    return index.row(produce(member.order, folder, member.root_seed))
+    made = produce(member.order, folder, member.root_seed)
+    row = index.row(made)  # of what tools write, before it is packed
+    compact(made.folder)
+    return row
 
 
 def differing(name: str, rows: list[Row]) -> list[str]:
