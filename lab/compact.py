@@ -33,7 +33,7 @@ def _pack(path: Path) -> None:
     with (
         path.open("rb") as plain,
         packed.open("wb") as raw,
-        igzip.IGzipFile("", "wb", 3, raw, 0) as file,
+        igzip.IGzipFile("", "wb", 3, raw, 0) as file,  # type: ignore[no-untyped-call] # has no types
     ):
         shutil.copyfileobj(plain, file)
     path.unlink()
