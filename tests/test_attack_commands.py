@@ -77,7 +77,7 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> EmbeddedStore:
 @pytest.mark.parametrize(
     ("find", "said"),
     [
-        ("MATCH (n", "Parser exception"),
+        ("MATCH (n", "never closed"),
         ("MATCH (n:Nope) RETURN n.id AS a", "no label or relation 'Nope'"),
         ("MATCH (n:Step) DETACH DELETE n", "only reads"),
         ("RETURN 1 AS b, 0 AS rank", "none of its columns is 'a'"),

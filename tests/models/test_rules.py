@@ -44,7 +44,7 @@ WRONG = {
     "Cypher": (
         "WHERE t.run_id = $run AND t.rank",
         "WHERE (t.run_id = $run AND t.rank",
-        "Parser",
+        "never closed",
         "",
     ),
     "culprit": ('"host", "device"]', '"host", "card"]', "culprit 'card' names nobody", "card"),
