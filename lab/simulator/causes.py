@@ -113,7 +113,8 @@ def drawn(
     first, last = _window(one, steps, random)
     rank = int(random.integers(len(scene.places)))
     if one.target == "stage":
-        rank = next(p.rank for p in scene.places if p.pp == random.integers(scene.pp))
+        stage = int(random.integers(scene.pp))
+        rank = next(p.rank for p in scene.places if p.pp == stage)
     host = scene.places[rank].host
     roles = EXPERT_ROLES if scene.model.experts else ROLES
     layer = int(random.integers(scene.model.layers))

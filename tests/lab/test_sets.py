@@ -6,7 +6,8 @@ import numpy as np
 
 from teller.lab import sets
 from teller.lab.sets import ROOM, Member
-from teller.lab.simulator import causes
+from teller.lab.simulator import causes, draw
+from teller.lab.simulator.draw import Wanted
 from teller.lab.simulator.produce import digest, recorded, truth_of
 from teller.lab.simulator.simulate import simulate
 
@@ -68,3 +69,14 @@ def test_a_replay_is_no_member_and_a_twin_tells_of_no_cause() -> None:
         truth = truth_of(member.order, run, recorded(member.order, run), member.root_seed)
         assert truth.episodes == ()
         assert truth.twin_of in {m.name for m in first_members("train", 60)}
+
+
+def test_every_cause_can_be_drawn_for_every_scene_that_fits_it() -> None:
+    for seed in range(60):
+        scene = draw.scene(seed, Wanted(steps=40, largest=32))
+        for kind, spec in causes.specs().items():
+            if causes.fits(spec, scene):
+                random = np.random.default_rng([seed, 5])
+                cause = causes.drawn(kind, scene, 40, 0, random)
+                assert 0 <= cause.first <= cause.last <= 40
+                assert causes.culprit(cause, scene).kind == spec.culprit
