@@ -88,4 +88,7 @@ def test_damaged_files_are_named_and_whole_ones_are_not(
     claimed = {f["class"] for f in said["findings"]}
     assert ("corrupt_file" in claimed) == bool(broken)
     assert set(broken) <= named
+    shown = [e["text"] for f in said["findings"] if f["class"] == "corrupt_file"
+             for e in f["evidence"]]  # fmt: skip
+    assert not [s for s in shown if "no zone" in s], "that is a remark, and no damage"
     assert not [f for f in said["findings"] if f["culprit"]["ranks"]]
