@@ -10,10 +10,11 @@ from teller.lab.simulator.batching import Batch
 from teller.lab.simulator.cells import cells_of
 from teller.lab.simulator.draw import Layout, Wanted
 from teller.lab.simulator.effects import Effects
+from teller.lab.simulator.happened import DeviceSpans
 from teller.lab.simulator.library import Library
 from teller.lab.simulator.links import Wire
 from teller.lab.simulator.play import Done, Plan, Player
-from teller.lab.simulator.simulate import scene_of
+from teller.lab.simulator.simulate import Order, scene_of, simulate
 
 QWEN = Wanted(engine="sglang", model="qwen3_8b", gpu="h100", mode="graph", layout=Layout(1))
 LLAMA = Wanted(engine="vllm", model="llama3_70b", gpu="a100", mode="graph", layout=Layout(4))
@@ -109,3 +110,28 @@ def test_an_eager_step_of_a_small_model_has_the_kernels_of_a_recorded_one() -> N
     device = library.program(kind).device
     assert 1200 <= int((device.kind == 0).sum()) <= 1700, "1,465 were recorded"
     assert 100 <= int((device.kind == 2).sum()) <= 220, "168 were recorded"
+
+
+def test_a_clock_at_its_lowest_slows_kernels_as_measured() -> None:
+    """Products were 3.4 to 3.9 times as long, norms 3.0 to 3.5 times, with the clock at a third."""
+    wanted = replace(QWEN, layout=Layout(2), steps=12)
+    found = simulate(Order(11, ("gpu_throttle",), wanted, 3.6))
+    cause, happened = found.causes[0], found.happened
+    slow, usual = happened.device[cause.rank], happened.device[1 - cause.rank]
+
+    def median_ns(spans: DeviceSpans, word: str) -> float:
+        names = [i for i, n in enumerate(happened.names) if word in n]
+        at = np.isin(spans.name, names) & (spans.step >= cause.first) & (spans.step <= cause.last)
+        return float(np.median((spans.end_ns - spans.start_ns)[at]))
+
+    assert 3.2 < median_ns(slow, "nvjet") / median_ns(usual, "nvjet") < 3.9
+    assert 2.6 < median_ns(slow, "RMSNorm") / median_ns(usual, "RMSNorm") < 3.6
+
+
+def test_peers_that_cannot_reach_each_other_take_many_times_as_long() -> None:
+    """27 times was measured for a small all-reduce over PCIe that NVLink had carried."""
+    wire = Wire(4, 1, 300e9, 0.0)
+    own = links.custom_ns("sglang", 4, 262144)
+    blocked = links.choose(replace(wire, peer=False), "all_reduce", 262144).pure_ns
+    assert own is not None
+    assert 3 < blocked / own < 40
