@@ -80,8 +80,17 @@ def case(kind: str) -> Case:
         drawn = causes.drawn(kind, scene, STEPS, 0, np.random.default_rng([seed, 5, 0]))
         if causes.fits(spec, scene) and (kind in SHORT or drawn.last - drawn.first > 8):
             run = simulate(Order(seed, (kind,), wanted, STRONG.get(kind)))
-            return Case(spec, run, run.labels[0].episode())
+            found = Case(spec, run, run.labels[0].episode())
+            if kind not in QUEUE or some_request_comes_meanwhile(found):
+                return found
     raise AssertionError(f"no scene for {kind}")
+
+
+def some_request_comes_meanwhile(found: Case) -> bool:
+    """Tell whether a request arrives while a cause acts, early enough to be served."""
+    window, happened = found.episode.intended, found.run.happened
+    end_ns = min(window.end_ns, happened.end_ns - 100_000_000)
+    return any(window.start_ns < r.arrival_ns < end_ns for r in happened.requests)
 
 
 def names_of(episode: Episode) -> Iterator[str]:
