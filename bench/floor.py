@@ -11,7 +11,7 @@ import shutil
 import tempfile
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Final
@@ -73,7 +73,8 @@ def _all(folder: Path, most: int) -> Iterator[Row]:
         done[row.run].append(row)
     runs = sorted(p for p in folder.iterdir() if (p / "manifest.json").exists())[:most]
     with ProcessPoolExecutor(os.cpu_count()) as pool:
-        for rows in pool.map(_one, [p for p in runs if p.name not in done]):
+        wanted = [pool.submit(_one, p) for p in runs if p.name not in done]
+        for rows in (one.result() for one in as_completed(wanted)):
             done[rows[0].run] = rows
             _write(path, [r for some in done.values() for r in some])
     for run in runs:
