@@ -8,7 +8,15 @@ from itertools import chain
 import ladybug
 import pyarrow as pa
 
-from teller.errors import NoRoom, QueryRefused, SchemaMismatch, StoreBusy, TellerError, UnknownName
+from teller.errors import (
+    NoRoom,
+    QueryRefused,
+    SchemaMismatch,
+    StoreBusy,
+    TellerError,
+    TooMuch,
+    UnknownName,
+)
 from teller.graph.schema import NODES, RELATIONS
 from teller.graph.store import StoreUnreadable
 
@@ -70,9 +78,9 @@ def translated(said: str, timeout_s: float, place: str) -> TellerError:
         return QueryRefused("a query only reads the graph: it cannot create, change or delete")
     if "Interrupted" in line:
         limit = f"{timeout_s:g} s"
-        return QueryRefused(f"stopped after {limit}; narrow the query, or give it more time")
+        return TooMuch(f"stopped after {limit}; narrow the query, or give it more time")
     if "Buffer manager" in line:
-        return QueryRefused("the query needs more memory than the store may use; narrow it")
+        return TooMuch("the query needs more memory than the store may use; narrow it")
     if "No space left on device" in said:
         return NoRoom(place)
     if any(word in line for word in _UNREADABLE):

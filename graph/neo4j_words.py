@@ -22,6 +22,7 @@ from teller.errors import (
     SchemaMismatch,
     StoreBusy,
     TellerError,
+    TooMuch,
     UnknownName,
 )
 from teller.graph import result_types
@@ -78,9 +79,9 @@ def _refused(err: Neo4jError, address: Address, timeout_s: float) -> TellerError
         return QueryRefused("a query only reads the graph: it cannot create, change or delete")
     if "TransactionTimedOut" in code:
         limit = f"{timeout_s:g} s"
-        return QueryRefused(f"stopped after {limit}; narrow the query, or give it more time")
+        return TooMuch(f"stopped after {limit}; narrow the query, or give it more time")
     if "OutOfMemory" in code:
-        return QueryRefused("the query needs more memory than the server gives; narrow it")
+        return TooMuch("the query needs more memory than the server gives; narrow it")
     if "Transient" in code or "LockClient" in code:
         return StoreBusy(f"{address.uri} is too busy ({said}); try again")
     if "Unavailable" in code or "DatabaseError" in code:

@@ -8,7 +8,7 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 
-from teller.errors import BadUsage, QueryRefused, UnknownName
+from teller.errors import BadUsage, QueryRefused, TooMuch, UnknownName
 from teller.graph import judgement
 from teller.graph.finding import Finding
 from teller.graph.store import Store
@@ -33,22 +33,27 @@ class Judged:
 def judge(store: Store, run: int, extra: Path | None = None, baseline: int | None = None) -> Judged:
     """Diagnose one run, compared with a healthy one where `baseline` names it."""
     case = Case(store, run, baseline)
-    known = rules(extra)
-    found = [
-        (rule, finding)
-        for rule in known.values()
-        for finding in applied(rule, case).findings
-        if finding.severity != "info" or judgement.claims(finding) != "fault"
-    ]
+    found: list[tuple[Rule, Finding]] = []
+    unanswered = []
+    for rule in rules(extra).values():
+        try:
+            said = applied(rule, case).findings
+        except TooMuch as err:  # the others are still worth an answer
+            unanswered.append(f"rule {rule.id} was not answered: {err}")
+            continue
+        loud = (f for f in said if f.severity != "info" or judgement.claims(f) != "fault")
+        found += [(rule, f) for f in loud]
     steps = case.steps
     kept = [_with_numeric(f, steps) for f in _explained(found)]
-    return Judged(judgement.ordered(kept), steps, tuple(not_seen(store, run)))
+    return Judged(judgement.ordered(kept), steps, (*not_seen(store, run), *unanswered))
 
 
 def applied(rule: Rule, case: Case) -> Applied:
     """Give what a rule finds, or say what is wrong with the rule: anyone may write one."""
     try:
         return apply(rule, case)
+    except TooMuch:
+        raise  # no mistake of who wrote it
     except KeyError as err:
         raise BadUsage(f"rule {rule.id}: none of its columns is {err}") from err
     except (QueryRefused, UnknownName, BadUsage, AttributeError, TypeError, ValueError) as err:

@@ -101,6 +101,20 @@ def test_a_rule_that_cannot_see_the_cost_is_heard(tmp_path: Path, store: Embedde
     assert Case(store, 1).ranks == {}
 
 
+def test_a_rule_that_needs_too_much_is_told_and_the_others_answer(tmp_path: Path) -> None:
+    endless = "UNWIND range(1, 1000000000) AS x WITH sum(x % 7) AS a RETURN a, 0 AS rank"
+    (tmp_path / "endless.toml").write_text(f'{RULE}find = "{endless}"')
+    (tmp_path / "zeta.toml").write_text(
+        RULE.replace("mine", "zeta") + 'find = "RETURN 1 AS a, 0 AS rank"'
+    )
+    with EmbeddedStore(tmp_path / "graph.lbdb", timeout_s=1.0) as slow:
+        judged = judge(slow, 1, tmp_path)
+    assert [f.title for f in judged.findings] == ["T 1"]
+    assert [
+        n for n in judged.notes if n.startswith("rule mine was not answered: stopped after 1 s")
+    ]
+
+
 def test_a_value_of_mixed_kinds_is_refused_in_words(store: EmbeddedStore) -> None:
     with pytest.raises(BadUsage, match=r"a value of \$x"):
         store.query("RETURN $x", {"x": [1, "a"]})

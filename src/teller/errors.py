@@ -6,6 +6,7 @@ TellerError
 ├── UnknownName      a label, query, rule, class or run that does not exist
 ├── SchemaMismatch   a table that does not fit the schema
 ├── QueryRefused     a query that the store does not let through
+│   └── TooMuch      one that needs more time or memory than it may take
 ├── NoRoom           the disk is full
 ├── NoCluster        the workers that were asked for cannot be used
 └── StoreBusy        another process owns the store
@@ -46,6 +47,10 @@ class SchemaMismatch(TellerError):
 
 class QueryRefused(TellerError):
     """A query that the store does not let through."""
+
+
+class TooMuch(QueryRefused):
+    """A query that needs more time or memory than it may take."""
 
 
 class NoRoom(TellerError):
