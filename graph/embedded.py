@@ -203,7 +203,7 @@ class EmbeddedStore:
             try:
                 yield connection
                 connection.execute("COMMIT")
-            except BaseException:
+            except BaseException:  # an interrupt too ends the transaction
                 _end(connection, "ROLLBACK")
                 raise
 

@@ -128,14 +128,14 @@ class Child:
 
     def close(self) -> None:
         """End it, whatever it does."""
-        with suppress(OSError):
+        with suppress(OSError):  # it has ended already
             self._process.kill()
         self._process.wait()
         self._listener.join()
         for pipe in (self._in, self._out):
-            with suppress(OSError):
+            with suppress(OSError):  # what it was to flush has no reader
                 pipe.close()
-        with suppress(OSError):
+        with suppress(OSError):  # it removes its folder itself
             self._home.rmdir()
 
     def _listen(self) -> None:

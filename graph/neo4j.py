@@ -49,7 +49,7 @@ class Neo4jStore:
         try:
             with self._ours():
                 migrate.check(self._driver, address)
-        except BaseException:
+        except BaseException:  # whatever it is, connections are let go of
             self.close()
             raise
 
@@ -267,7 +267,7 @@ def connect(address: Address) -> Driver:
         )
         try:
             driver.verify_connectivity()  # whatever comes later is tried for as long as a minute
-        except BaseException:
+        except BaseException:  # whatever it is, connections are let go of
             driver.close()
             raise
         return driver

@@ -111,7 +111,7 @@ class Published:
     def sweep(self) -> None:
         """Remove all but the current file; on Linux, who reads an old one keeps it."""
         kept = {self._pointer.name}
-        with suppress(StoreUnreadable):
+        with suppress(StoreUnreadable):  # then no file is the current one
             kept.add(self.look().file)
         for path in self.folder.iterdir():
             if path.name in kept:

@@ -96,7 +96,7 @@ class SharedWorkspace(Workspace):
                 else:
                     with self.writer() as writer:
                         writer.push(stale)
-        except BaseException:
+        except BaseException:  # whatever it is, the connection is let go of
             store.close()
             raise
         return store

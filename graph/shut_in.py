@@ -20,7 +20,7 @@ _TRUNCATE: Final = 1 << 14
 
 def shut_in() -> None:
     """Take away what a query needs for no answer: files to write, and a place for them."""
-    with contextlib.suppress(OSError):
+    with contextlib.suppress(OSError):  # some systems keep a folder that is in use
         os.rmdir(os.getcwd())  # in a folder that is gone nobody makes a file, root included
     if sys.platform == "win32":
         return

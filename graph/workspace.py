@@ -84,7 +84,7 @@ class Workspace:
         except OSError as err:
             self.close()
             raise BadUsage(f"{self.folder} cannot be written ({err}); name another") from err
-        except BaseException:
+        except BaseException:  # an interrupt too lets go of the lock
             self.close()
             raise
 

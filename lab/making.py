@@ -46,7 +46,7 @@ def _rows(
         try:
             for done in as_completed([pool.submit(_one, m, folder) for m in wanted]):
                 yield done.result()
-        except BaseException:
+        except BaseException:  # an interrupt too
             pool.shutdown(cancel_futures=True)  # else all others are made before the error is told
             raise
 

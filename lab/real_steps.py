@@ -138,12 +138,12 @@ def _disturbance(name: str, device: "torch.device", step: Step) -> Step:
     import torch
 
     small = torch.zeros(BATCH, device=device)
-    extra: Step = lambda: None  # noqa: E731
+    extra: Step = lambda: None  # noqa: E731 - one line each, beside each other
     if name == "extra_sync":
-        extra = lambda: [small.sum().item() for _ in range(8)]  # noqa: E731
+        extra = lambda: [small.sum().item() for _ in range(8)]  # noqa: E731 - the same
     elif name == "pageable_copy":
         host = torch.zeros(4 << 20)
-        extra = lambda: host.to(device)  # noqa: E731
+        extra = lambda: host.to(device)  # noqa: E731 - the same
     elif name == "allocation":
 
         def extra() -> None:

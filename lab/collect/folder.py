@@ -172,7 +172,7 @@ def _alone(folder: Path) -> Iterator[None]:
     """Let hosts that share the folder finish one after the other, where its file system can."""
     lock = folder / _LOCK
     with lock.open("w") as file:
-        with contextlib.suppress(OSError):
+        with contextlib.suppress(OSError):  # network disks may have no locks
             fcntl.flock(file, fcntl.LOCK_EX)
         try:
             yield

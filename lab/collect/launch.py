@@ -68,7 +68,9 @@ def _copy(source: IO[bytes], log: IO[bytes]) -> None:
         while chunk := os.read(source.fileno(), _CHUNK):
             log.write(chunk)
             log.flush()
-            with contextlib.suppress(OSError, ValueError):
+            with contextlib.suppress(
+                OSError, ValueError
+            ):  # nobody listens any more: the log has it
                 sys.stdout.buffer.write(chunk)
                 sys.stdout.flush()
 
@@ -81,7 +83,7 @@ def _passed_on(children: Sequence[int]) -> Iterator[list[int]]:
     def send(number: int, _: FrameType | None) -> None:
         got.append(number)
         for child in children:
-            with contextlib.suppress(ProcessLookupError):
+            with contextlib.suppress(ProcessLookupError):  # it has just ended
                 os.killpg(child, number if len(got) < _PATIENCE else signal.SIGKILL)
 
     if threading.current_thread() is not threading.main_thread():

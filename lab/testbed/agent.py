@@ -73,7 +73,7 @@ class Agent(threading.Thread):
                 answer = self._obey(msgspec.json.decode(data, type=Command))
             except Exception as error:  # the orchestrator has to hear of it, whatever it is
                 answer = Answer(time_ns=time.time_ns(), error=repr(error))
-            with contextlib.suppress(OSError):
+            with contextlib.suppress(OSError):  # who asked has gone
                 self._socket.sendto(msgspec.json.encode(answer), sender)
 
     def _obey(self, command: Command) -> Answer:
@@ -186,7 +186,7 @@ class Agent(threading.Thread):
                         os.fsync(handler.stream.fileno())
             return usual(runner, plan)
 
-        setattr(Runner, "prepare_inputs", prepare_inputs)  # noqa: B010
+        setattr(Runner, "prepare_inputs", prepare_inputs)  # noqa: B010 - to a checker methods are constants
         return lambda: setattr(Runner, "prepare_inputs", usual)
 
     def _kv_shrink(self, blocks: int) -> Undo:
@@ -195,7 +195,7 @@ class Agent(threading.Thread):
         held: list[int] = []
 
         def take() -> None:
-            with contextlib.suppress(IndexError):
+            with contextlib.suppress(IndexError):  # no more are free
                 while len(held) < blocks:
                     held.append(free.popleft())
 

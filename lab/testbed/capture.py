@@ -69,7 +69,7 @@ class Capture:
         for domain, owner, name in FUNCTIONS:
             label = f"{owner.__name__}.{name}"
             setattr(owner, name, self._ranged(getattr(owner, name), domain, label))
-        setattr(Runner, "execute_model", self._stepped(Runner.execute_model))  # noqa: B010
+        setattr(Runner, "execute_model", self._stepped(Runner.execute_model))  # noqa: B010 - to a checker methods are constants
         hooks = nn.modules.module
         hooks.register_module_forward_pre_hook(self._enter)
         hooks.register_module_forward_hook(self._leave, always_call=True)

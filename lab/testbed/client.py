@@ -41,7 +41,7 @@ class Client:
         for _ in range(self.load.warm):
             self._send(self.draw, _prompt(self.draw, 20), self.draw.randint(20, 60))
         while not self.over.is_set():
-            with contextlib.suppress(TimeoutError):
+            with contextlib.suppress(TimeoutError):  # then the next one is due
                 await asyncio.wait_for(self.over.wait(), self.draw.expovariate(self.load.rate))
                 break
             words = min(120, round(self.draw.lognormvariate(3.3, 0.6)))

@@ -42,7 +42,7 @@ class ApiServer(threading.Thread):
             await server.serve_forever()
 
     async def _connection(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        with contextlib.suppress(ConnectionError, asyncio.IncompleteReadError):
+        with contextlib.suppress(ConnectionError, asyncio.IncompleteReadError):  # the client went
             while first := await reader.readline():
                 body = await _body(reader)
                 if first.startswith(b"POST /shutdown"):

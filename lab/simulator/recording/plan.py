@@ -178,7 +178,7 @@ def draw(scene: Scene, random: np.random.Generator) -> Recording:
         clocks=tuple(_clock(random) for _ in scene.hosts),
         shares=_shares(random, part=has["part"], two=has["two_windows"]),
         **traced,  # type: ignore[arg-type]  # fields by name
-        **{name: has[name] for name in same},  # type: ignore[arg-type]
+        **{name: has[name] for name in same},  # type: ignore[arg-type]  # the same
     )
 
 

@@ -28,7 +28,7 @@ def nsys(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def planned(command: str, **said: object) -> Plan:
     """Give the plan of a command line."""
-    return compose(Wanted(OUT, tuple(shlex.split(command)), **said))  # type: ignore[arg-type]
+    return compose(Wanted(OUT, tuple(shlex.split(command)), **said))  # type: ignore[arg-type]  # fields by name
 
 
 @pytest.mark.parametrize(

@@ -119,7 +119,7 @@ def recorded(rank: int, calls: list[tuple[str, int, int, int, int, int]]) -> Rec
     columns = {name: table[:, i] for i, name in enumerate(COLUMNS)}
     none = np.zeros(0, np.int64)
     ranges = Ranges(none, none, none, none, ())
-    return Recorded({"rank": rank}, None, ranges, columns, names, {"0": [0, 1]})  # type: ignore[arg-type]
+    return Recorded({"rank": rank}, None, ranges, columns, names, {"0": [0, 1]})  # type: ignore[arg-type]  # its stream is not asked for
 
 
 def test_collectives_are_joined_by_number_and_messages_by_pair() -> None:
