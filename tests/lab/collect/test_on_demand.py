@@ -9,6 +9,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -40,6 +41,13 @@ def address(request: pytest.FixtureRequest) -> bytes:
 
 
 @pytest.fixture
+def daemon(address: bytes) -> Iterator[Daemon]:
+    """A daemon whose socket is given back however the test ends."""
+    with closing(Daemon(address)) as mine:
+        yield mine
+
+
+@pytest.fixture
 def client(address: bytes) -> Iterator[Callable[[bytes], bytes]]:
     """Give what sends a message to the daemon and gives its answer."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as mine:
@@ -54,16 +62,15 @@ def client(address: bytes) -> Iterator[Callable[[bytes], bytes]]:
 
 
 def test_a_process_registers_and_is_given_one_window(
-    address: bytes, client: Callable[[bytes], bytes], tmp_path: Path
+    daemon: Daemon, client: Callable[[bytes], bytes], tmp_path: Path
 ) -> None:
-    daemon = Daemon(address)
     written = tmp_path / f"kineto_{PID}.json"
     over = threading.Event()
     server = threading.Thread(
         target=on_demand.window, args=(daemon, tmp_path, 0.5),
         kwargs={"over": over.is_set, "ahead_s": 3},
     )  # fmt: skip
-    before_ms = time.time() * 1000
+    before_ms = int(time.time() * 1000)  # the daemon tells whole ms
     server.start()
     count = client(REGISTER)
     assert struct.unpack("<Q32si", count)[::2] == (4, 1)
@@ -78,13 +85,11 @@ def test_a_process_registers_and_is_given_one_window(
     written.write_text('{"traceEvents": [{"ph": "X", "name": "aten::mm"}]}')
     server.join(30)
     assert not server.is_alive()
-    daemon.close()
 
 
 def test_an_empty_window_is_asked_for_again(
-    address: bytes, client: Callable[[bytes], bytes], tmp_path: Path
+    daemon: Daemon, client: Callable[[bytes], bytes], tmp_path: Path
 ) -> None:
-    daemon = Daemon(address)
     written = tmp_path / f"kineto_{PID}.json"
     server = threading.Thread(
         target=on_demand.window, args=(daemon, tmp_path, 0.5),
@@ -100,14 +105,12 @@ def test_an_empty_window_is_asked_for_again(
     written.write_text('{"traceEvents": [{"ph": "X"}]}')
     server.join(30)
     assert not server.is_alive()
-    daemon.close()
 
 
 @pytest.mark.parametrize("message", [b"", b"\0" * 39, REQUEST[:41], REGISTER[:44], b"x" * 60])
 def test_what_is_not_understood_is_not_answered(
-    address: bytes, client: Callable[[bytes], bytes], message: bytes
+    daemon: Daemon, address: bytes, client: Callable[[bytes], bytes], message: bytes
 ) -> None:
-    daemon = Daemon(address)
     over = threading.Event()
     server = threading.Thread(target=daemon.serve, args=(lambda _: None, lambda _: over.is_set()))
     server.start()
@@ -120,14 +123,12 @@ def test_what_is_not_understood_is_not_answered(
             other.recv(1)
     over.set()
     server.join(30)
-    daemon.close()
 
 
+@pytest.mark.usefixtures("daemon")
 def test_two_daemons_do_not_fit_on_a_machine(address: bytes) -> None:
-    first = Daemon(address)
     with pytest.raises(BadUsage, match="a daemon runs here already"):
         Daemon(address)
-    first.close()
 
 
 @pytest.mark.slow
