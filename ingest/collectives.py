@@ -1,8 +1,8 @@
 """Collectives over the ranks of a run: matched, then arrival, wait and pure time on one clock."""
 
 from collections import defaultdict
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Final
 
 import numpy as np
@@ -53,13 +53,14 @@ class RankCalls:
     rank: int
     calls: pa.Table  # as ingest.shape leaves them, times shifted
     numbered: bool = False  # its steps carry their own numbers, which mean the same on all ranks
+    places: Mapping[str, int] = field(default_factory=dict)  # tp, pp, dp, ep, as far as known
 
 
 def members(ranks: Sequence[RankCalls]) -> pa.Table:
     """Match the calls of all ranks and give MEMBERS."""
     by_group: dict[str, list[tuple[RankCalls, pa.Table]]] = defaultdict(list)
-    for one in ranks:
-        for group, calls in _groups(one.calls):
+    for one, nameless in zip(ranks, _stands(ranks), strict=True):
+        for group, calls in _groups(one.calls, nameless):
             by_group[group].append((one, calls))
     parts, number = [], 0
     for group in sorted(by_group):
@@ -69,13 +70,29 @@ def members(ranks: Sequence[RankCalls]) -> pa.Table:
     return pa.concat_tables(parts) if parts else MEMBERS.empty_table()
 
 
-def _groups(calls: pa.Table) -> list[tuple[str, pa.Table]]:
-    """Split by group: its name, else its communicator, else one nameless group."""
+def _groups(calls: pa.Table, nameless: str) -> list[tuple[str, pa.Table]]:
+    """Split by group: its name, else its communicator, else `nameless` where all leave together."""
     if not calls.num_rows:
         return []
-    key = pc.fill_null(pc.coalesce(calls["group_name"], calls["comm"]), "").combine_chunks()
+    key = pc.coalesce(calls["group_name"], calls["comm"])
+    together = pc.is_in(calls["op"], pa.array(LEAVE_TOGETHER))
+    key = pc.coalesce(key, pc.if_else(together, nameless, "")).combine_chunks()
     named = [(g.as_py(), calls.filter(pc.equal(key, g))) for g in pc.unique(key)]
     return [(group, _outermost(part)) for group, part in named]
+
+
+def _stands(ranks: Sequence[RankCalls]) -> list[str]:
+    """Name the ranks that each stands among, for calls that name no group.
+
+    Ranks of other pipeline stages or replicas do not leave an all-reduce with it; what goes from
+    each to each, or between two, may cross them. "" where there is one such group, or not all tell.
+    """
+    found = [
+        " ".join(f"{kind}{one.places[kind]}" for kind in ("dp", "pp") if kind in one.places)
+        for one in ranks
+    ]
+    several = len(set(found)) > 1 and all(found)
+    return [f"tp of {where}" if several else "" for where in found]
 
 
 def _outermost(calls: pa.Table) -> pa.Table:

@@ -116,6 +116,14 @@ class Manifest(msgspec.Struct, frozen=True):
         found = [r.rank for r in self.ranks if r.pid == pid and host in ("", r.host)]
         return found[0] if len(found) == 1 else None
 
+    def places_of(self, name: str, rank: int) -> dict[str, int]:
+        """Give a rank's place in each kind of parallelism, where the manifest of a file says it."""
+        if self._file(name) is None:
+            return {}
+        told = next((r for r in self.ranks if r.rank == rank), ManifestRank(rank))
+        said = {"tp": told.tp, "pp": told.pp, "dp": told.dp, "ep": told.ep}
+        return {kind: at for kind, at in said.items() if at is not None and at >= 0}
+
     def _file(self, name: str) -> ManifestFile | None:
         return next((f for f in self.files if name == f"{self.folder}{f.path}"), None)
 

@@ -17,6 +17,7 @@ SPARE_SHIFT = 256  # tried beyond the difference of the two lengths
 LONGEST_TRIAL = 2_000  # calls that decide about a shift
 SYNCED_NS = 5_000_000  # clocks nearer than this are kept by NTP or better: they tell steps apart
 STEADY_NS = 20_000  # ends of one collective differ by about this much on aligned clocks
+AS_STEADY = 0.995  # of the most ends in step: one call off loses those at the borders of steps
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +28,7 @@ class _Shift:
     matched: int
     offset: float
     spread: float
+    steady: int  # ends that differ by the offset, as near as its spread
 
 
 def align(
@@ -70,6 +72,8 @@ def _best_shift(
     found = [s for s in found if s.matched >= 0.6 * most]
     steadiest = min(s.spread for s in found)
     same = [s for s in found if s.spread <= 2 * steadiest + STEADY_NS]
+    steady = max(s.steady for s in same)
+    same = [s for s in same if s.steady >= AS_STEADY * steady]
     nearest = min(same, key=lambda s: (abs(s.offset), -s.matched))
     if steps is None or abs(nearest.offset) <= SYNCED_NS:
         return nearest
@@ -98,7 +102,11 @@ def _try(by: int, ref_end: Ints, ref_token: Ints, end: Ints, token: Ints) -> _Sh
         return None
     apart = (ref_end[low + by : high + by] - end[low:high])[same]
     middle = float(np.median(apart))
-    return _Shift(by, matched, middle, float(np.median(np.abs(apart - middle))))
+    off = np.abs(apart - middle)
+    spread = float(np.median(off))
+    # a drift alone spreads ends evenly, none further off than twice the median
+    steady = int((off <= max(3 * spread, 2 * STEADY_NS)).sum())
+    return _Shift(by, matched, middle, spread, steady)
 
 
 def _line(end: Ints, apart: Ints) -> npt.NDArray[np.float64]:

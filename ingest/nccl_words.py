@@ -75,6 +75,11 @@ def distinct(
     return meanings.take(coded.indices)
 
 
+def from_one(number: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
+    """Count a group's operations from 1, as PyTorch's `Seq` does; NCCL counts them from 0."""
+    return pc.add(pc.if_else(pc.less(number, MOST), number, None), 1)
+
+
 def hexadecimal(column: pa.Array | pa.ChunkedArray) -> Ints:
     """Read hex numbers without 0x; -1 where it is none or beyond 63 bits."""
     texts = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column

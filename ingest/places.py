@@ -1,9 +1,7 @@
 """Ranks, hosts and devices of a run, and which stands where: of captures and of records."""
 
-import re
 from collections.abc import Mapping
-from pathlib import PurePath
-from typing import Any, Final
+from typing import Any
 
 import pyarrow as pa
 
@@ -11,11 +9,7 @@ from teller.graph import ids, schema
 from teller.ingest.assembly import Assembly
 from teller.ingest.record_nodes import device_names
 from teller.ingest.rows import from_dicts, relation_rows
-from teller.ingest.source import Facts
 from teller.ingest.who import UNKNOWN_HOST
-
-# dp0_pp1_tp3_dcp0_ep3_rank7.pt.trace.json.gz of vLLM, 1712345-TP-3-DP-0.trace.json.gz of SGLang
-IN_NAME: Final = re.compile(r"(?<![a-z])(tp|pp|dp|ep)-?(\d{1,4})(?=[-_.])", re.IGNORECASE)
 
 Row = dict[str, Any]
 Ends = list[tuple[int, int]]
@@ -57,7 +51,7 @@ def _traced(run: Assembly) -> dict[int, Row]:
             "rank": part.identity.rank,
             "host": part.identity.host,
             "pid": part.shaped.facts.pid,
-            **_coordinates(part.shaped.facts),
+            **{kind: part.shaped.facts.places.get(kind) for kind in ("tp", "pp", "dp", "ep")},
             "clock_offset_ns": axis.clock.offset_ns,
             "clock_drift_ppm": axis.clock.drift_ppm,
             "clock_residual_ns": axis.clock.residual_ns,
@@ -65,12 +59,6 @@ def _traced(run: Assembly) -> dict[int, Row]:
         }
         for part, axis in zip(run.parts, run.line.axes, strict=True)
     }
-
-
-def _coordinates(facts: Facts) -> Row:
-    """Give a rank's places as the source tells them, else as the engine names its file."""
-    named = {k.lower(): int(n) for k, n in IN_NAME.findall(PurePath(facts.path).name)}
-    return {k: facts.places.get(k, named.get(k)) for k in ("tp", "pp", "dp", "ep")}
 
 
 def _told(run: Assembly) -> dict[int, Row]:

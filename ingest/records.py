@@ -77,7 +77,7 @@ JOINS: Final = pa.schema(
     [
         ("group_name", pa.string()),
         ("comm", pa.string()),
-        ("seq", pa.int64()),
+        ("seq", pa.int64()),  # from 1, as PyTorch counts: NCCL's opCount and its like plus 1
         ("op", pa.string()),  # one of teller.ingest.source.OPS
         ("label", pa.string()),  # as the record names it: nccl:_all_gather_base
         ("size_bytes", pa.int64()),  # of this rank's input

@@ -6,7 +6,7 @@ archive. One writer, the caller, makes runs of them and commits each as a whole.
 
 import shutil
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from hashlib import blake2b
 from pathlib import Path
 from typing import Final, Protocol
@@ -20,7 +20,7 @@ from teller.ingest.parts import Part, RecordPart
 from teller.ingest.readers import note
 from teller.ingest.source import Remark
 from teller.ingest.task import FileResult, Task
-from teller.ingest.who import Told, identify, record_hosts
+from teller.ingest.who import Told, identify, record_hosts, with_places
 
 # Raised whenever what ingest derives from the same files changes, so that they are read again.
 INGEST_VERSION: Final = 3
@@ -128,9 +128,9 @@ def _collect(
         identify([s for _, s in pairs], told, found.manifests), pairs, strict=True
     ):
         if identity is not None:
-            sources.append(
-                Fresh(candidate, Part(shaped, identity, candidate.head, candidate.digest))
-            )
+            facts = with_places(shaped.facts, identity.rank, found.manifests)
+            part = Part(replace(shaped, facts=facts), identity, candidate.head, candidate.digest)
+            sources.append(Fresh(candidate, part))
             continue
         remarks.append(
             Remark(

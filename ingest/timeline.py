@@ -50,9 +50,12 @@ def lay_out(sources: Sequence[Shaped], ranks: Sequence[int], t0_epoch_ns: int | 
     """
     shifts = _shifts(sources)
     calls = [
-        RankCalls(i, rank, _moved(one.calls, shift), numbered=one.confidence >= 1)
+        RankCalls(
+            i, rank, _moved(one.calls, shift),
+            numbered=one.confidence >= 1, places=one.facts.places,
+        )
         for i, (one, rank, shift) in enumerate(zip(sources, ranks, shifts, strict=True))
-    ]
+    ]  # fmt: skip
     members = collectives.members(calls)
     found = clocks.align(members, len(sources))
     firsts = [

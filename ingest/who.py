@@ -8,7 +8,7 @@ prefix that repeats.
 import re
 from collections import Counter, defaultdict
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import PurePath
 from typing import Final, Protocol
 
@@ -22,6 +22,8 @@ RANK_IN_NAME: Final = re.compile(
 )
 HOST_IN_NAME: Final = re.compile(r"^(?P<host>[A-Za-z][A-Za-z0-9-]*[A-Za-z0-9])[_.]")
 HOSTLIKE: Final = re.compile(r"(node|host)[-\d]", re.IGNORECASE)
+# dp0_pp1_tp3_dcp0_ep3_rank7.pt.trace.json.gz of vLLM, 1712345-TP-3-DP-0.trace.json.gz of SGLang
+PLACE_IN_NAME: Final = re.compile(r"(?<![a-z])(tp|pp|dp|ep)-?(\d{1,4})(?=[-_.])", re.IGNORECASE)
 UNKNOWN_HOST: Final = "unknown"
 RANK_REGEX: Final = "--rank-regex"
 
@@ -97,6 +99,9 @@ class Spoken(Protocol):
     def rank_with(self, name: str, host: str, pid: int | None) -> int | None:
         """Give the rank that this process of a file is, None where it does not say."""
 
+    def places_of(self, name: str, rank: int) -> dict[str, int]:
+        """Give a rank's place in each kind of parallelism, as far as it says."""
+
 
 def identify(
     sources: Sequence[Known], told: Told, manifests: Sequence[Spoken] = ()
@@ -130,6 +135,13 @@ def identify(
         None if rank is None else Identity(rank, source, *host)
         for (rank, source), host in zip(ranks, hosts, strict=True)
     ]
+
+
+def with_places(fact: Facts, rank: int, manifests: Sequence[Spoken]) -> Facts:
+    """Complete a source's own places (tp, pp, dp, ep) by its manifest's, else its file name's."""
+    named = {k.lower(): int(n) for k, n in PLACE_IN_NAME.findall(PurePath(fact.path).name)}
+    told = next((p for m in manifests if (p := m.places_of(fact.path, rank))), {})
+    return replace(fact, places=named | told | dict(fact.places))
 
 
 def _rank(

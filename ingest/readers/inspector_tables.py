@@ -7,7 +7,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from teller.ingest.nccl_words import BY_RANK, comm_of, distinct, op_named
+from teller.ingest.nccl_words import BY_RANK, comm_of, distinct, from_one, op_named
 from teller.ingest.readers.json_records import LINE, NUMBER, nanoseconds, whole
 from teller.ingest.records import JOINS, MEMBERS, SAMPLES
 
@@ -86,7 +86,7 @@ def _of_kind(found: pa.Table, kind: str) -> pa.Table:
         "version": _field(found, "metadata", "inspector_output_format_version"),
         "label": label,
         "op": op,
-        "seq": whole(_field(found, f"{kind}_perf", f"{kind}_sn")),
+        "seq": from_one(whole(_field(found, f"{kind}_perf", f"{kind}_sn"))),
         "peer": whole(_field(found, f"{kind}_perf", f"{kind}_peer")),
         "size_bytes": pc.multiply(pc.if_else(small, size, None), shares),
         "busbw_bytes_per_s": pc.multiply(_field(found, f"{kind}_perf", f"{kind}_busbw_gbs"), GIGA),

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from teller.ingest.nccl_words import comm_of, distinct
+from teller.ingest.nccl_words import comm_of, distinct, from_one
 from teller.ingest.readers.json_records import LINE, NUMBER, nanoseconds, whole
 from teller.ingest.readers.profiler_tables import OPERATIONS, Ints, last_end, latest
 
@@ -73,7 +73,7 @@ def events(found: pa.Table) -> pa.Table:
         "label": found["name"],
         "comm": distinct(hashes, lambda word: comm_of(int(word.partition(".")[0]))),
         "own": whole(pc.struct_field(args, "Rank")),
-        "seq": whole(pc.struct_field(args, "SeqNum")),
+        "seq": from_one(whole(pc.struct_field(args, "SeqNum"))),
         "peer": whole(pc.struct_field(args, "Peer")),
         "count": whole(pc.struct_field(args, "Count")),
         "dtype": pc.struct_field(args, "Datatype"),

@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from teller.ingest.nccl_words import comm_of, distinct
+from teller.ingest.nccl_words import comm_of, distinct, from_one
 from teller.ingest.readers.json_records import LINE, NUMBER, nanoseconds, whole
 from teller.ingest.readers.profiler_tables import OPERATIONS, RANKS, Ints, last_end, latest
 
@@ -58,6 +58,7 @@ def events(found: pa.Table) -> pa.Table:
     figures = {n: whole(pc.struct_field(details, n)) for n in ("seq", "peer", "count")}
     made = words | figures | {
         "kind": kind,
+        "seq": from_one(figures["seq"]),
         "comm": distinct(found["commId"], lambda word: comm_of(int(word.partition(".")[0]))),
         "own": whole(found["rank"]),
         "of": whole(pc.struct_field(details, "nranks")),

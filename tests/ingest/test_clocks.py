@@ -1,5 +1,7 @@
 """Collectives matched over ranks, clocks aligned from their ends, waits told from work."""
 
+from dataclasses import replace
+
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -115,6 +117,37 @@ def test_a_rank_that_shares_nothing_has_no_residual() -> None:
 def test_five_seconds_of_skew_do_not_hide_the_match() -> None:
     found = collectives.members(run([0, 5_000_000_000], seq=False, lose=slice(0, 3)))
     assert abs(clocks.align(found, 2)[1].offset_ns - 5_000_000_000) < 20_000
+
+
+def test_calls_of_layers_alike_are_not_matched_a_call_off() -> None:
+    """Clocks 3 ms apart, calls .2 ms apart in layers, and a pause between steps."""
+    layers, steps = 40, 30
+    begin = np.arange(steps) * 20_000_000 + RNG.integers(0, 400_000, steps)
+    ends = np.sort((begin[:, None] + np.arange(layers) * 200_000).ravel())
+    ends = ends + RNG.integers(0, 3_000, len(ends))
+    token = np.zeros(len(ends), np.int64)
+    for cut in (0, 3, layers + 7):  # the other capture begins later
+        other = ends[cut:] - 3_000_000 + RNG.integers(0, 3_000, len(ends) - cut)
+        at = match.align(ends, token, other, token[cut:])
+        assert (at == np.arange(cut, len(ends))).mean() > 0.99
+
+
+def test_ranks_of_two_stages_are_not_matched_where_no_call_names_its_group() -> None:
+    ranks = [
+        replace(one, calls=nameless(one.calls), places={"tp": i % 2, "pp": i // 2, "dp": 0})
+        for i, one in enumerate(run([0, 0, 0, 0], seq=False))
+    ]
+    found = collectives.members(ranks)
+    groups = {(r["group"], r["rank"]) for r in found.select(["group", "rank"]).to_pylist()}
+    first, second = "tp of dp0 pp0", "tp of dp0 pp1"
+    assert groups == {(first, 0), (first, 1), (second, 2), (second, 3)}
+    together = [replace(one, places={"tp": one.rank, "pp": 0, "dp": 0}) for one in ranks]
+    assert set(collectives.members(together)["group"].to_pylist()) == {""}
+
+
+def nameless(calls: pa.Table) -> pa.Table:
+    at = calls.column_names.index("group_name")
+    return calls.set_column(at, "group_name", pa.nulls(calls.num_rows, pa.string()))
 
 
 def test_tokens_that_differ_are_never_matched() -> None:

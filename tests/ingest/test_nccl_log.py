@@ -68,7 +68,9 @@ def test_every_call_of_a_real_log_is_joined_to_its_communicator(shared: Path) ->
     learned = learn(lines(text)).learned
     counts = Counter(re.findall(r"AllReduce: opCount (\w+) ", text))
     assert learned.joins.num_rows == sum(counts.values()) == 990
-    assert Counter(learned.joins["seq"].to_pylist()) == {int(k, 16): n for k, n in counts.items()}
+    assert Counter(learned.joins["seq"].to_pylist()) == {
+        int(k, 16) + 1: n for k, n in counts.items()
+    }
     assert learned.joins["comm"].unique().to_pylist() == ["54fe282d32a87d85"]
     assert learned.joins["host"].unique().to_pylist() == ["mew0"]  # rows of a table stand before it
     assert Counter(learned.joins["rank"].to_pylist()) == {0: 495, 1: 495}
@@ -238,7 +240,7 @@ def test_a_split_gets_the_id_that_the_library_gives_it(version: str, words: str,
     )
     learned = learn(table).learned
     assert learned.members["comm"].to_pylist() == ["54fe282d32a87d85", comm]
-    assert rows(learned.joins, "comm", "seq", "op", "size_bytes") == [(comm, 31, "all_gather", 200)]
+    assert rows(learned.joins, "comm", "seq", "op", "size_bytes") == [(comm, 32, "all_gather", 200)]
 
 
 def test_a_pointer_that_is_used_again_means_the_newer_communicator() -> None:

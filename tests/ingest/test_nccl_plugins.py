@@ -72,7 +72,7 @@ def write(path: Path, *records: dict[str, Any]) -> Path:
 def test_the_time_of_a_dump_is_no_time_of_an_operation(tmp_path: Path) -> None:
     one = record(write(tmp_path / "node-a-pid4711.log", inspected()))
     assert rows(one.joins, "comm", "seq", "op", "size_bytes", "state", "time_ns", "end_ns") == [
-        ("f8c496ae9f661", 1407, "all_reduce", 16384, "completed", None, None)
+        ("f8c496ae9f661", 1408, "all_reduce", 16384, "completed", None, None)
     ]
     assert rows(one.members, "comm", "group_rank", "world_size", "host", "pid") == [
         ("f8c496ae9f661", 2, 8, "node-a", 4711)
@@ -116,9 +116,9 @@ def test_flattened_records_and_point_to_point_are_the_same_facts(tmp_path: Path)
     one = record(write(tmp_path / "a.jsonl", nested, flat, half))
     assert one.joins["comm"].unique().to_pylist() == ["f8c496ae9f661"]
     assert rows(one.joins, "op", "seq", "peer", "size_bytes", "line") == [
-        ("all_reduce", 1407, None, 16384, 1),
-        ("all_reduce", 1407, None, 16384, 2),
-        ("send", 4, 5, 99, 3),
+        ("all_reduce", 1408, None, 16384, 1),
+        ("all_reduce", 1408, None, 16384, 2),
+        ("send", 5, 5, 99, 3),
     ]
     assert one.members.num_rows == 1
 
@@ -126,7 +126,7 @@ def test_flattened_records_and_point_to_point_are_the_same_facts(tmp_path: Path)
 def test_a_record_that_fills_many_lines_is_read(tmp_path: Path) -> None:
     file = tmp_path / "a.json"
     file.write_text("\n".join(json.dumps(inspected(seq), indent=2) for seq in (7, 8)) + "\n")
-    assert record(file).joins["seq"].to_pylist() == [7, 8]
+    assert record(file).joins["seq"].to_pylist() == [8, 9]
 
 
 def test_lines_that_are_none_are_counted_and_the_others_read(tmp_path: Path) -> None:
@@ -154,7 +154,7 @@ def test_a_plug_in_of_records_gives_each_operation_its_real_times(shared: Path, 
     expected = {
         (
             f"{e['commId']:x}",
-            e["details"]["seq"],
+            e["details"]["seq"] + 1,  # NCCL counts from 0
             e["rank"],
             round(calls[e["parentObj"]]["start"]["ts"] * 1000),
             max(round(k["stop"]["ts"] * 1000) for k in kernels if k["parentObj"] == e["eventAddr"]),
@@ -214,8 +214,8 @@ def test_the_example_plug_in_in_valid_json_tells_sequence_and_end(tmp_path: Path
     file = tmp_path / "trace.json"
     file.write_text("[\n" + "".join(json.dumps(e) + ",\n" for e in events) + "{}]\n")
     want = [
-        ("abc", 0, "all_gather", 20, "bfloat16", "RING", "completed", 100_000, 400_500),
-        ("abc", 1, "all_gather", 20, "bfloat16", "RING", "started", 101_000, None),
+        ("abc", 1, "all_gather", 20, "bfloat16", "RING", "completed", 100_000, 400_500),
+        ("abc", 2, "all_gather", 20, "bfloat16", "RING", "started", 101_000, None),
     ]
     names = ("comm", "seq", "op", "size_bytes", "dtype", "algo", "state", "time_ns", "end_ns")
     assert rows(record(file).joins, *names) == want

@@ -16,6 +16,7 @@ from teller.ingest.nccl_words import (
     PROTOCOLS,
     distinct,
     dtype_named,
+    from_one,
     hexadecimal,
     op_named,
 )
@@ -40,7 +41,7 @@ def calls(rows: pa.Table, comms: Comms) -> tuple[pa.Table, pa.Table]:
     op = distinct(told["call"], op_named)
     made = {who: told[who] for who in WHO} | {
         "comm": comms.column("comm", comm),
-        "seq": _known(hexadecimal(told["sequence"])),
+        "seq": from_one(_known(hexadecimal(told["sequence"]))),
         "op": op,
         "label": told["call"],
         "size_bytes": _sizes(told, op, comms.column("of", comm)),
