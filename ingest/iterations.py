@@ -8,6 +8,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from teller.ingest.replicas import replicas
 from teller.ingest.scores import Load, load_of, score_steps
 from teller.ingest.shape import Shaped
 from teller.ingest.timeline import Timeline
@@ -29,12 +30,14 @@ def steps_of(
 ) -> Stepped:
     """Put all steps on the run's axis and score them."""
     tables = [_on_axis(i, one, ranks[i], line, shifts[i]) for i, one in enumerate(sources)]
-    loads = [load_of(table) for table in tables]
+    replica = replicas([one.facts.places for one in sources], line.timed.members)
+    loads = [load_of(t, of) for t, of in zip(tables, replica.tolist(), strict=True)]
     steps = pa.concat_tables([_ON_AXIS.empty_table(), *tables])
     bucket = np.concatenate([load.bucket for load in loads]) if loads else np.zeros(0, np.int64)
     scored = score_steps(
-        steps["source"].to_numpy(), steps["step_index"].to_numpy(), steps["dur_ns"].to_numpy(),
-        _periods(steps), steps["wait_ns"].to_numpy(), steps["host_ns"].to_numpy(), bucket,
+        steps["source"].to_numpy(), replica[steps["source"].to_numpy()],
+        steps["step_index"].to_numpy(), steps["dur_ns"].to_numpy(), _periods(steps),
+        steps["wait_ns"].to_numpy(), steps["host_ns"].to_numpy(), bucket,
     )  # fmt: skip
     steps = steps.append_column("own_ns", pa.array(scored.own_ns))
     steps = steps.append_column("excess_ns", pa.array(scored.excess_ns))

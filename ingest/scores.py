@@ -46,9 +46,10 @@ class Load:
 
     step_index: Ints
     bucket: Ints  # same bucket: same phase, and batch and tokens within a quarter octave
+    replica: int = 0  # of `ingest.replicas`: others have steps of their own
 
 
-def load_of(steps: pa.Table) -> Load:
+def load_of(steps: pa.Table, replica: int) -> Load:
     """Put the steps of one source into load buckets."""
     parts = [pc.index_in(steps["phase"], pc.unique(steps["phase"])).to_numpy().astype(np.int64)]
     for name in ("batch_size", "token_count"):
@@ -57,7 +58,7 @@ def load_of(steps: pa.Table) -> Load:
     bucket = parts[0]
     for part in parts[1:]:
         bucket = bucket * 4096 + part
-    return Load(steps["step_index"].to_numpy(), bucket)
+    return Load(steps["step_index"].to_numpy(), bucket, replica)
 
 
 def expected(sums: list[tuple[int, int, pa.Table, Load]]) -> pa.Table:
@@ -68,7 +69,8 @@ def expected(sums: list[tuple[int, int, pa.Table, Load]]) -> pa.Table:
     table = pa.concat_tables(own_times)
     code = pc.index_in(table["operator"], pc.unique(table["operator"])).to_numpy().astype(np.int64)
     code = code * 2 + table["device"].to_numpy()
-    step, count = table["step_index"].to_numpy(), table["count"].to_numpy()
+    count = table["count"].to_numpy()
+    step = _codes(table["step_index"].to_numpy(), _replicas(table, sums))
     own = table["own_ns"].to_numpy().astype(float)
     same_step = _codes(step, code)
     peers, number = leave_one_out_median(same_step, own)
@@ -141,6 +143,15 @@ def _buckets(table: pa.Table, sums: list[tuple[int, int, pa.Table, Load]]) -> In
     return bucket
 
 
+def _replicas(table: pa.Table, sums: list[tuple[int, int, pa.Table, Load]]) -> Ints:
+    """Give each row the replica of its source."""
+    replica = np.zeros(max(number for number, *_ in sums) + 1, np.int64)
+    for number, _, _, load in sums:
+        replica[number] = load.replica
+    of_row: Ints = replica[table["source"].to_numpy()]
+    return of_row
+
+
 def _codes(first: Ints, second: Ints) -> Ints:
     """Give a number to each distinct pair."""
     _, a = np.unique(first, return_inverse=True)
@@ -182,19 +193,19 @@ class StepScores:
 
 
 def score_steps(
-    source: Ints, step_index: Ints, dur_ns: Ints, period_ns: Ints, wait_ns: Ints, host_ns: Ints,
-    bucket: Ints,
+    source: Ints, replica: Ints, step_index: Ints, dur_ns: Ints, period_ns: Ints, wait_ns: Ints,
+    host_ns: Ints, bucket: Ints,
 ) -> StepScores:  # fmt: skip
     """Give own time (duration without waiting for ranks) and how far it is above its peers'.
 
-    Peers are compared over whole periods, from the end of the step before, so that a rank that
-    begins late is seen; idle time without requests is the same on all of them. A rank that is
-    alone is compared with its own steps of the same load.
+    Peers are of the same replica and compared over whole periods, from the end of the step before,
+    so that a rank that begins late is seen; idle time without requests is the same on all of them.
+    A rank that is alone is compared with its own steps of the same load.
     """
     # While the device waits, the host may be busy: such waiting holds nothing up.
     own = np.maximum(dur_ns - wait_ns, host_ns)
     busy = np.maximum(period_ns - wait_ns, host_ns).astype(float)
-    peers, number = leave_one_out_median(step_index, busy)
+    peers, number = leave_one_out_median(_codes(replica, step_index), busy)
     history, _ = leave_one_out_median(_codes(source, bucket), own.astype(float))
     excess = np.where(number > 1, busy - peers, own - history)
     return StepScores(own, np.rint(np.nan_to_num(excess)).astype(np.int64))

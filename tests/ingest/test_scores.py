@@ -1,5 +1,7 @@
 """Expected times: peers first, own history where there are none."""
 
+from dataclasses import replace
+
 import numpy as np
 import pyarrow as pa
 from hypothesis import given
@@ -68,6 +70,7 @@ def test_waiting_is_not_own_time_and_a_late_begin_is_excess() -> None:
     found = score_steps(
         source,
         np.zeros(3, np.int64),
+        np.zeros(3, np.int64),
         np.array([100, 100, 30]),
         np.array([100, 100, 100]),
         np.array([70, 70, 0]),
@@ -76,6 +79,14 @@ def test_waiting_is_not_own_time_and_a_late_begin_is_excess() -> None:
     )
     assert found.own_ns.tolist() == [30, 30, 30]
     assert found.excess_ns.tolist() == [-35, -35, 70]
+
+
+def test_replicas_that_share_nothing_are_no_peers() -> None:
+    same = [(n, "a", 1, 100) for n in range(3)]
+    more = [(n, "a", 1, 900) for n in range(3)]  # another batch in the step of that number
+    table = expected([(0, 0, sums(same), load(3)), (1, 1, sums(more), replace(load(3), replica=1))])
+    assert set(table["by"].to_pylist()) == {"load"}
+    assert set(table["excess_ns"].to_pylist()) == {0}
 
 
 def test_a_peer_that_lost_events_does_not_make_the_whole_rank_slow() -> None:
