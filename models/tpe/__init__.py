@@ -1,0 +1,1 @@
+"""Trace Pair Encoding: byte-pair encoding for the call trees of steps."""
