@@ -75,9 +75,11 @@ def both(paths: Sequence[Path], folder: Path, neo4j: Neo4jStore) -> tuple[Both, 
 
 def ask_all_named(store: Store, run: int) -> None:
     values: dict[str, list[object]] = {name: [value] for name, value in FIXED.items()}
-    values["run"] = [run]
+    values["run"], values["share"] = [run], [0.005]
     for name, text in SOME.items():
         values[name] = store.query(text + MOST, {"run": run})["id"].to_pylist() or [1]
+    for name in ("step", "span"):
+        values[f"{name}s"] = [values[name]]
     requests = queries.run(store, "requests", run=run).to_pylist()[:3]
     for name in queries.names():
         query = queries.get(name)

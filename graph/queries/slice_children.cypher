@@ -1,0 +1,5 @@
+// Who called whom in some steps.
+// parameters: steps
+// columns: src, dst
+MATCH (a:Span)-[:CHILD]->(b:Span)-[:IN_STEP]->(t:Step) WHERE t.id IN $steps
+RETURN a.id AS src, b.id AS dst
