@@ -4,7 +4,7 @@ The archive keeps spans on their sources' clocks and names rows by place; `sourc
 reach the run's axis and ids. What is derived here can always be derived again.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -59,18 +59,13 @@ class Sources(msgspec.Struct, frozen=True):
 
 def project(generation: Path, scratch: Path) -> Mapping[str, Sequence[Path]]:
     """Give the Parquet files of the whole run by table name; span tables are written to scratch."""
-    run = msgspec.json.decode((generation / SOURCES).read_bytes(), type=Sources)
     files: dict[str, list[Path]] = {
         path.name.removesuffix(".parquet"): [path]
         for path in sorted((generation / TABLES).glob("*.parquet"))
     }
-    expected = pq.read_table(generation / EXPECTED)
-    members = pq.read_table(generation / MEMBERS)
     operators: dict[str, tuple[str, str]] = {}
-    for number, source in enumerate(run.sources):
-        spans = pq.read_table(generation / source.file)
-        made = _span_tables(run, number, source, spans, expected, members)
-        operators |= _operators(spans)
+    for number, made in enumerate(span_tables(generation)):
+        operators |= _operators(made[schema.SPAN.label])
         for name, table in made.items():
             path = scratch / f"{name}.{number}.parquet"
             pq.write_table(
@@ -85,6 +80,16 @@ def project(generation: Path, scratch: Path) -> Mapping[str, Sequence[Path]]:
     path = scratch / "Operator.parquet"
     pq.write_table(_operator_table(operators), path)
     return files | {"Operator": [path]}
+
+
+def span_tables(generation: Path) -> Iterator[dict[str, pa.Table]]:
+    """Give the span tables of a run, source by source, by table name."""
+    run = msgspec.json.decode((generation / SOURCES).read_bytes(), type=Sources)
+    expected = pq.read_table(generation / EXPECTED)
+    members = pq.read_table(generation / MEMBERS)
+    for number, source in enumerate(run.sources):
+        spans = pq.read_table(generation / source.file)
+        yield _span_tables(run, number, source, spans, expected, members)
 
 
 def _words(table: pa.Table) -> list[str]:

@@ -13,7 +13,7 @@ import pyarrow as pa
 from teller.models.tpe.pieces import Pieces, free_of_overlap
 from teller.models.tpe.shapes import Edges, edges_of, ragged, same_as, subset
 from teller.models.tpe.trees import VALUES, Forest, Ints, Word
-from teller.models.tpe.vocabulary import UNKNOWN, Vocabulary
+from teller.models.tpe.vocabulary import Vocabulary
 
 LATER: Final = 1 << 31  # the rank of a pair that is in no merge
 
@@ -39,7 +39,7 @@ PARTS: Final = pa.schema(
         ("token", pa.int64()),  # row of the token table, ascending
         ("place", pa.int64()),  # in the token, depth first
         ("row", pa.int64()),  # of the forest
-        ("word", pa.int64()),  # place in `words` where the vocabulary does not know it; else -1
+        ("word", pa.int64()),  # place in `words` where the token does not give it whole; else -1
         *VALUES,
     ]
 )
@@ -50,7 +50,7 @@ class Encoding:
     """Steps as tokens, and beside them what each span has of its own."""
 
     steps: pa.Table  # STEPS of trees
-    words: tuple[Word, ...]  # those that the vocabulary does not know
+    words: tuple[Word, ...]  # those with numbers, or that the vocabulary does not know
     tokens: pa.Table  # TOKENS
     parts: pa.Table  # PARTS: a row a span
 
@@ -64,7 +64,7 @@ def encode(forest: Forest, vocabulary: Vocabulary) -> Encoding:
     size = np.diff(np.append(heads, len(order)))
     code = np.repeat(np.arange(len(heads)), size)
     place = np.arange(len(order)) - np.repeat(heads, size)
-    words, word = _unknown(forest, base)
+    words, word = _beside(forest, vocabulary)
     parts = {"token": code, "place": place, "row": order, "word": word[order]}
     values = forest.values.take(pa.array(order))
     return Encoding(
@@ -122,11 +122,11 @@ def _spread(forest: Forest, base: Ints, vocabulary: Vocabulary) -> tuple[Ints, I
     return into[twin] + np.repeat(starts - twin_start, sizes), token[twin]
 
 
-def _unknown(forest: Forest, base: Ints) -> tuple[tuple[Word, ...], Ints]:
-    strange = base == UNKNOWN
-    used, code = np.unique(forest.word[strange], return_inverse=True)
-    word = np.full(len(base), -1)
-    word[strange] = code
+def _beside(forest: Forest, vocabulary: Vocabulary) -> tuple[tuple[Word, ...], Ints]:
+    rows = vocabulary.told_beside(forest)
+    used, code = np.unique(forest.word[rows], return_inverse=True)
+    word = np.full(len(rows), -1)
+    word[rows] = code
     return tuple(forest.words[n] for n in used.tolist()), word
 
 

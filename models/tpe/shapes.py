@@ -83,4 +83,5 @@ def subset(forest: Forest, steps: Ints) -> Ints:
 def ragged(starts: Ints, sizes: Ints) -> Ints:
     """Give `start, start + 1, …` of each part, one part after the other."""
     ends = np.cumsum(sizes)
-    return np.arange(int(sizes.sum())) + np.repeat(starts - (ends - sizes), sizes)
+    rows: Ints = np.arange(int(sizes.sum())) + np.repeat(starts - (ends - sizes), sizes)
+    return rows

@@ -18,7 +18,7 @@ from teller.models.tpe.pieces import (
 )
 from teller.models.tpe.shapes import edges_of, same_as, subset
 from teller.models.tpe.trees import Forest, Ints
-from teller.models.tpe.vocabulary import Merge, Vocabulary
+from teller.models.tpe.vocabulary import Merge, Vocabulary, stem
 
 MERGES: Final = 512
 LARGEST: Final = 64
@@ -33,7 +33,7 @@ def train(forest: Forest, merges: int = MERGES, largest: int = LARGEST) -> Vocab
     Steps of one shape are counted at once. Equal counts are ordered by the pair, so that the same
     steps give the same vocabulary in any order.
     """
-    bare = Vocabulary(words=tuple(sorted(forest.words)), merges=())
+    bare = Vocabulary(stems=tuple(sorted(set(map(stem, forest.words)))), merges=())
     base = bare.base_of(forest)
     shape, times = np.unique(same_as(forest, base), return_counts=True)
     rows = subset(forest, shape)
@@ -41,7 +41,7 @@ def train(forest: Forest, merges: int = MERGES, largest: int = LARGEST) -> Vocab
     sizes = np.ones(bare.base_count + merges, np.int64)
     pieces = Pieces(edges_of(forest, rows), base[rows], sizes)
     found = _merges(pieces, weight, bare.base_count, merges, min(largest, MAX_SIZE))
-    return Vocabulary(words=bare.words, merges=tuple(found))
+    return Vocabulary(stems=bare.stems, merges=tuple(found))
 
 
 def _merges(pieces: Pieces, weight: Ints, first: int, wanted: int, largest: int) -> list[Merge]:

@@ -3,12 +3,15 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import pairwise
+from pathlib import Path
 from typing import Final
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
+
+from teller.graph import project
 
 Ints = npt.NDArray[np.int64]
 Word = tuple[str, str]  # layer, operator
@@ -51,6 +54,13 @@ class Forest:
     def starts(self) -> Ints:
         """Give the first row of each step, and the number of rows at the end."""
         return np.searchsorted(self.step, np.arange(self.steps.num_rows + 1))
+
+
+def of_run(generation: Path) -> Forest:
+    """Give the trees of all steps of an archived run, from its generation folder."""
+    sources = project.span_tables(generation)
+    names = ("Span", "CHILD.Span.Span", "LAUNCHED.Span.Span")
+    return joined(grown(*(tables[name] for name in names)) for tables in sources)
 
 
 def grown(spans: pa.Table, child: pa.Table, launched: pa.Table) -> Forest:

@@ -1,5 +1,6 @@
 """The tokens: the base alphabet, the merges in their order, and the fragments they stand for."""
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,10 +11,17 @@ import numpy as np
 
 from teller.errors import BadUsage
 from teller.models.tpe.pieces import packed
+from teller.models.tpe.shapes import Flags
 from teller.models.tpe.trees import Forest, Ints, Word, depth_first
 
 VERSION: Final = 1
 UNKNOWN: Final = 0  # the base token of operators that the alphabet does not have
+_NUMBER: Final = re.compile("[0-9]+")
+
+
+def stem(word: Word) -> Word:
+    """Give the word with its numbers taken off: all layers of a model, all tiles of a kernel."""
+    return word[0], _NUMBER.sub("#", word[1])
 
 
 class Merge(msgspec.Struct, frozen=True, array_like=True):
@@ -26,16 +34,16 @@ class Merge(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Vocabulary(msgspec.Struct, frozen=True):
-    """Base tokens are 0 (unknown) and then the words; merge number n makes the token after them."""
+    """Base tokens are 0 (unknown) and then the stems; merge number n makes the token after them."""
 
-    words: tuple[Word, ...]  # ascending
+    stems: tuple[Word, ...]  # ascending
     merges: tuple[Merge, ...]
     version: int = VERSION
 
     @property
     def base_count(self) -> int:
         """Give the number of base tokens, the unknown one among them."""
-        return len(self.words) + 1
+        return len(self.stems) + 1
 
     def __len__(self) -> int:
         """Give the number of tokens."""
@@ -47,8 +55,15 @@ class Vocabulary(msgspec.Struct, frozen=True):
 
     def base_of(self, forest: Forest) -> Ints:
         """Give the base token of each row."""
-        number = {word: n for n, word in enumerate(self.words, start=1)}
-        return np.array([number.get(w, UNKNOWN) for w in forest.words], np.int64)[forest.word]
+        number = {word: n for n, word in enumerate(self.stems, start=1)}
+        base = [number.get(stem(w), UNKNOWN) for w in forest.words]
+        return np.array(base, np.int64)[forest.word]
+
+    def told_beside(self, forest: Forest) -> Flags:
+        """Tell which rows have an operator that their base token does not give whole."""
+        known = set(self.stems)
+        beside = [w not in known or stem(w) != w for w in forest.words]
+        return np.array(beside, np.bool_)[forest.word]
 
     def sizes(self) -> Ints:
         """Give the number of spans in each token."""

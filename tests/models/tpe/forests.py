@@ -37,7 +37,9 @@ def forest_of(steps: Sequence[Sequence[tuple[int, str]]]) -> Forest:
 
 
 @st.composite
-def steps(draw: st.DrawFn, operators: str = "abC", most: int = 24) -> list[tuple[int, str]]:
+def steps(
+    draw: st.DrawFn, operators: Sequence[str] = "abC", most: int = 24
+) -> list[tuple[int, str]]:
     """Give one step: any number of trees, and none too."""
     names = draw(st.lists(st.sampled_from(operators), max_size=most))
     made: list[tuple[int, str]] = []
@@ -47,7 +49,7 @@ def steps(draw: st.DrawFn, operators: str = "abC", most: int = 24) -> list[tuple
 
 
 @st.composite
-def forests(draw: st.DrawFn, operators: str = "abC", most: int = 24) -> Forest:
+def forests(draw: st.DrawFn, operators: Sequence[str] = "abC", most: int = 24) -> Forest:
     """Give a few steps, some of them the same."""
     shapes = draw(st.lists(steps(operators, most), max_size=4))
     chosen = draw(st.lists(st.sampled_from(shapes), max_size=6)) if shapes else []

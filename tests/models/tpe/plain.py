@@ -4,7 +4,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 
 from teller.models.tpe.trees import Forest
-from teller.models.tpe.vocabulary import Merge, Vocabulary
+from teller.models.tpe.vocabulary import Merge, Vocabulary, stem
 
 
 @dataclass
@@ -67,7 +67,7 @@ def encoded(forest: Forest, vocabulary: Vocabulary) -> list[tuple[int, list[int]
 
 def trained(forest: Forest, merges: int, largest: int) -> tuple[Merge, ...]:
     """Count all pairs anew before each merge."""
-    bare = Vocabulary(tuple(sorted(forest.words)), ())
+    bare = Vocabulary(tuple(sorted(set(map(stem, forest.words)))), ())
     pieces = pieces_of(forest, bare)
     found: list[Merge] = []
     size = [1] * bare.base_count

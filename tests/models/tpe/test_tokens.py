@@ -10,6 +10,9 @@ from teller.models.tpe.trees import Forest
 from tests.models.tpe import plain
 from tests.models.tpe.forests import forests, same
 
+SEEN = ("a", "b1", "b2", "C#")
+NEW = (*SEEN, "b3", "d", "E7")
+
 
 def tokens_of(encoding: Encoding) -> list[tuple[int, list[int]]]:
     rows: list[list[int]] = [[] for _ in range(encoding.tokens.num_rows)]
@@ -26,16 +29,16 @@ def test_training_is_that_of_counting_all_pairs_before_each_merge(
     assert train(forest, merges, largest).merges == plain.trained(forest, merges, largest)
 
 
-@settings(max_examples=200, deadline=None)
-@given(forests("abC"), forests("abCdE"), st.integers(0, 30))
+@settings(max_examples=100, deadline=None)
+@given(forests(SEEN), forests(NEW), st.integers(0, 30))
 def test_encoding_is_that_of_one_merge_at_a_time(seen: Forest, new: Forest, merges: int) -> None:
     vocabulary = train(seen, merges)
     for forest in (seen, new):
         assert tokens_of(encode(forest, vocabulary)) == plain.encoded(forest, vocabulary)
 
 
-@settings(max_examples=200, deadline=None)
-@given(forests("abC"), forests("abCdE"), st.integers(0, 30))
+@settings(max_examples=100, deadline=None)
+@given(forests(SEEN), forests(NEW), st.integers(0, 30))
 def test_decoding_gives_every_step_back(seen: Forest, new: Forest, merges: int) -> None:
     vocabulary = train(seen, merges)
     for forest in (seen, new):
