@@ -134,7 +134,7 @@ def _work(scene: Scene, meetings: _Meetings, on_device: bool) -> _Work:
 def _keyed(scene: Scene, slot: Ints, time_ns: Ints) -> Ints:
     """Give numbers that go by step first and then by time."""
     first = scene.begin_ns.min()
-    width = scene.end_ns.max() - first + 2
+    width = scene.begin_ns.max() - first + 2
     keyed: Ints = slot * width + np.clip(time_ns - first, 0, width - 1)
     return keyed
 

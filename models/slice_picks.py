@@ -26,7 +26,7 @@ class Role(IntFlag):
     WAITED_FOR = 256  # a seed waited for it
     COLLECTIVE_PEER = 512  # the last to arrive where the step's rank waited
     BEHIND_LATE_RANK = 1024  # work that the last to arrive did on its way there
-    ROOT = 2048  # the step's longest span with no caller in the step
+    ROOT = 2048  # the first span of the step that calls others and is called by none
 
 
 SEEDS = Role.EXCESS | Role.LATE | Role.GAP | Role.COUNT | Role.WAITED

@@ -50,7 +50,6 @@ class Scene:
     operator: pa.DictionaryArray
     device: npt.NDArray[np.bool_]
     begin_ns: Ints
-    end_ns: Ints
     own_ns: Ints
     gap_ns: Ints
     excess_ns: Ints
@@ -97,8 +96,8 @@ def _scene(found: Mapping[str, pa.Table], asked: Ints) -> Scene:
         steps, np.searchsorted(step_id, asked), step_id, ints(steps, "dur_ns"),
         ints(steps, "start_ns"), own_id, slot,
         pc.dictionary_encode(pc.fill_null(operator, "")).take(pa.array(order)),
-        rows["stream"].is_valid().to_numpy()[order], own["start_ns"], own["end_ns"],
-        own["own_ns"], own["gap_ns"], own["excess_ns"], own["late_ns"],
+        rows["stream"].is_valid().to_numpy()[order], own["start_ns"],
+        own["own_ns"], own["gap_ns"], own["excess_ns"], _late(own_id, found["slice_meetings"]),
         _parents(slot, links), links, found["slice_meetings"], found["slice_arrivals"],
     )  # fmt: skip
 
@@ -112,6 +111,12 @@ def last_of(met: pa.Table) -> Ints:
     new = np.flatnonzero(starts(step[order], collective[order]))
     last: Ints = order[np.r_[new[1:], len(order)][: len(new)] - 1]
     return last
+
+
+def _late(own_id: Ints, meetings: pa.Table) -> Ints:
+    late = np.zeros(len(own_id), np.int64)
+    late[places(own_id, ints(meetings, "span_id"))] = ints(meetings, "late_ns")
+    return late
 
 
 def _links(pairs: pa.Table, own_id: Ints) -> Links:

@@ -3,13 +3,10 @@
 from typing import Final
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from teller.graph import queries
 from teller.graph.schema import LAUNCHED, NEXT, WAITED_FOR
-from teller.graph.store import Store
 from teller.models.slice_picks import (
     SEEDS,
     Ints,
@@ -18,7 +15,6 @@ from teller.models.slice_picks import (
     across,
     first_of_each,
     places,
-    starts,
 )
 from teller.models.slice_reading import WORTH, Scene, ints
 
@@ -26,15 +22,13 @@ from teller.models.slice_reading import WORTH, Scene, ints
 # beside the queries. Many calls that are each a little too long count by their operator's sum.
 OPERATOR_WORTH: Final = 0.01
 GAP_WORTH: Final = 0.02
-APART: Final = 0.15  # of the peers' number of calls, and two calls at least
 EACH: Final = 4  # spans that stand for an operator or the gaps of a step
 MOST_OPERATORS: Final = 3  # shown of a step that is too long as a whole
-MOST_PEERS: Final = 8  # ranks that calls are counted by
 MOST_SPANS: Final = 256  # of a slice, before their ancestors
 
 
 def seeds(scene: Scene, counts: pa.Table) -> Picks:
-    """Give the odd spans of the steps asked for; `counts` are the operators of `counts_apart`."""
+    """Give the odd spans of the steps asked for; `counts` is what `counts_apart` gives."""
     row = np.flatnonzero(np.isin(scene.slot, scene.asked))
     dur = scene.dur_ns[scene.slot[row]]
     parts = [
@@ -97,8 +91,7 @@ def _counted(scene: Scene, counts: pa.Table) -> Ints:
     cells = places(scene.step_id, ints(counts, "step_id")) * kinds
     cells = (cells + pc.fill_null(named, 0).to_numpy())[there]
     row = np.flatnonzero(np.isin(scene.slot * kinds + code, cells))
-    length = scene.end_ns[row] - scene.begin_ns[row]
-    return row[first_of_each([scene.slot[row], code[row]], EACH, length)]
+    return row[first_of_each([scene.slot[row], code[row]], EACH, scene.own_ns[row])]
 
 
 def _waiting(scene: Scene) -> Ints:
@@ -109,56 +102,6 @@ def _waiting(scene: Scene) -> Ints:
     mine = (own == ints(met, "step_id")) & waited & np.isin(slot, scene.asked)
     row = places(scene.id, ints(met, "span_id")[mine])
     return np.unique(row[row >= 0])
-
-
-def counts_apart(store: Store, scene: Scene) -> pa.Table:
-    """Give the operators of each step asked for whose number of calls is not that of its peers.
-
-    Peers are the same step on other ranks, at most `MOST_PEERS`; for a rank that is alone, the
-    steps beside it of the same phase. Columns: step_id, operator, span_count, peer_count (median).
-    """
-    step, peer = _peers(store, scene.step_id[scene.asked])
-    ids = np.union1d(step, peer)
-    found = queries.run(store, "slice_counts", steps=ids.tolist()) if len(ids) else None
-    if found is None or not found.num_rows:
-        return _counts(step[:0], pa.array([], pa.string()), step[:0], np.zeros(0))
-    operator = pc.dictionary_encode(pc.fill_null(found["operator"], "").combine_chunks())
-    code, kinds = operator.indices.to_numpy(), len(operator.dictionary)
-    table = np.zeros((len(ids), kinds), np.int64)
-    table[places(ids, ints(found, "step_id")), code] = ints(found, "span_count")
-    begin = np.flatnonzero(starts(step))
-    number = np.diff(np.r_[begin, len(step)])
-    theirs = np.full((len(begin), int(number.max()), kinds), np.nan)
-    which = np.repeat(np.arange(len(begin)), number)
-    theirs[which, np.arange(len(step)) - begin[which]] = table[places(ids, peer)]
-    middle = np.nanmedian(theirs, axis=1)
-    own = table[places(ids, step[begin])]
-    apart = np.abs(own - middle) >= np.maximum(2, APART * middle)
-    at, kind = np.nonzero(apart)
-    names = operator.dictionary.take(pa.array(kind))
-    return _counts(step[begin][at], names, own[at, kind], middle[at, kind])
-
-
-def _counts(step: Ints, names: pa.Array, own: Ints, theirs: npt.NDArray[np.float64]) -> pa.Table:
-    return pa.table(
-        {"step_id": step, "operator": names, "span_count": own, "peer_count": theirs}
-    )  # fmt: skip
-
-
-def _peers(store: Store, asked: Ints) -> tuple[Ints, Ints]:
-    """Give pairs of a step and a step to count by, sorted."""
-    found = queries.run(store, "slice_peers", steps=asked.tolist())
-    step, peer = ints(found, "step_id"), ints(found, "peer_id")
-    step, peer = step[step != peer], peer[step != peer]
-    if len(alone := np.setdiff1d(asked, step)):
-        found = queries.run(store, "slice_followers", steps=alone.tolist())
-        step = np.r_[step, ints(found, "step_id")]
-        peer = np.r_[peer, ints(found, "peer_id")]
-    known = np.isin(peer, asked)  # these are counted anyway
-    chosen = first_of_each([step], MOST_PEERS, known.astype(np.int64), -peer)
-    step, peer = step[chosen], peer[chosen]
-    order = np.lexsort((peer, step))
-    return step[order], peer[order]
 
 
 def around(scene: Scene, found: Picks) -> Picks:
@@ -217,8 +160,8 @@ def cut_to_size(scene: Scene, found: Picks) -> tuple[Picks, Ints]:
 def with_ancestors(scene: Scene, found: Picks) -> Picks:
     """Add all that called or launched the picks, and the root of each step asked for."""
     tops = np.flatnonzero((scene.parent < 0) & np.isin(scene.slot, scene.asked))
-    length = scene.end_ns[tops] - scene.begin_ns[tops]
-    tops = tops[first_of_each([scene.slot[tops]], 1, length)]
+    calls = np.isin(tops, scene.parent).astype(np.int64)
+    tops = tops[first_of_each([scene.slot[tops]], 1, calls, -scene.begin_ns[tops])]
     whole = Picks.joined([found, _picked(scene, tops, Role.ROOT)])
     above, before = whole, -1
     while len(whole.row) > before:  # nothing new: all above that is in as well

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 
 from teller.errors import BadUsage
 from teller.graph.store import Store
-from teller.models import slice_chain, slice_reading, slice_seeds, slice_tables
+from teller.models import slice_chain, slice_counts, slice_reading, slice_seeds, slice_tables
 from teller.models.slice_picks import Ints, Picks
 
 __all__ = ["Slice", "slice_of"]
@@ -51,7 +51,7 @@ def slice_of(store: Store, run_id: int, step_ids: Sequence[int]) -> Slice:
     asked = np.unique(np.array(step_ids, np.int64))
     _check(slice_reading.steps_of(store, asked), run_id, asked)
     scene = slice_reading.read(store, asked)
-    counts = slice_seeds.counts_apart(store, scene)
+    counts = slice_counts.counts_apart(store, scene)
     seeds = slice_seeds.seeds(scene, counts)
     chain, met = slice_chain.backwards(scene)
     near = slice_seeds.around(scene, seeds)
