@@ -37,7 +37,7 @@ SOME: Mapping[str, str] = {
 }  # fmt: skip
 MOST = " ORDER BY most DESC, id LIMIT 3"
 FIXED: Mapping[str, object] = {
-    "limit": 20, "ttft_ns": 1, "itl_ns": 1, "e2e_ns": 1,
+    "limit": 20, "ttft_ns": 1, "itl_ns": 1, "e2e_ns": 1, "share": 0.005, "rank": 1, "number": 1,
 }  # fmt: skip
 
 
@@ -75,7 +75,7 @@ def both(paths: Sequence[Path], folder: Path, neo4j: Neo4jStore) -> tuple[Both, 
 
 def ask_all_named(store: Store, run: int) -> None:
     values: dict[str, list[object]] = {name: [value] for name, value in FIXED.items()}
-    values["run"], values["share"] = [run], [0.005]
+    values["run"] = [run]
     for name, text in SOME.items():
         values[name] = store.query(text + MOST, {"run": run})["id"].to_pylist() or [1]
     for name in ("step", "span"):

@@ -22,6 +22,10 @@ STORIES: dict[str, tuple[dict[str, object], str, Told]] = {
          (30112, 30111, "cudaLaunchKernel", 100), (30113, 30112, "gemm", 2_500),
          (30114, 30110, "cudaLaunchKernel", 100), (30115, 30114, "all_reduce", 1_000)],
     ),
+    "step_of_rank": (
+        {"run": 3, "rank": 1, "number": 1}, "id phase start_ns end_ns dur_ns excess_ns",
+        [(35011, "decode", 10_000, 14_500, 4_500, 500)],
+    ),
     "step_spans": (
         {"step": 35001}, "id lane start_ns own_ns",
         [(30010, "thread 1", 10_000, 100), (30011, "thread 1", 10_100, 200),
