@@ -39,7 +39,7 @@ def produce(order: Order, out: Path, root_seed: int | None = None) -> Produced:
     shutil.rmtree(folder, ignore_errors=True)  # of the same order, perhaps half written
     write.record(run.happened, recording, folder)
     truth = truth_of(order, run, recording, root)
-    write_truth(truth, folder)
+    write_truth(timed(truth, run), folder)
     happened = run.happened
     spans = sum(len(t.name) for t in happened.host) + sum(len(t.name) for t in happened.device)
     return Produced(folder, truth, spans, digest(run, recording, truth))
@@ -58,6 +58,16 @@ def digest(run: Simulated, recording: Recording, truth: Truth) -> str:
     said = [*map(repr, happened.notes), *map(repr, happened.requests), repr(recording)]
     state.update(msgspec.json.encode([happened.names, said, truth]))
     return state.hexdigest()
+
+
+def timed(truth: Truth, run: Simulated) -> Truth:
+    """Add when each step of each rank was: a recording may number them from its own first one.
+
+    `steps_ns` has a list for each rank, of [step_index, start, end]; the hash of a run has these
+    times from what happened.
+    """
+    times = [np.stack([s.index, s.start_ns, s.end_ns], axis=1).tolist() for s in run.happened.steps]
+    return msgspec.structs.replace(truth, extra=truth.extra | {"steps_ns": times})
 
 
 def recorded(order: Order, run: Simulated) -> Recording:
