@@ -8,7 +8,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from teller.ingest.replicas import replicas
+from teller.graph.replicas import replicas
 from teller.ingest.scores import Load, load_of, score_steps
 from teller.ingest.shape import Shaped
 from teller.ingest.timeline import Timeline

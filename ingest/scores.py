@@ -46,7 +46,7 @@ class Load:
 
     step_index: Ints
     bucket: Ints  # same bucket: same phase, and batch and tokens within a quarter octave
-    replica: int = 0  # of `ingest.replicas`: others have steps of their own
+    replica: int = 0  # of `graph.replicas`: others have steps of their own
 
 
 def load_of(steps: pa.Table, replica: int) -> Load:

@@ -3,7 +3,7 @@
 import pyarrow as pa
 import pytest
 
-from teller.ingest.replicas import replicas
+from teller.graph.replicas import replicas
 
 PLACES = [{"tp": rank % 2, "dp": rank // 2} for rank in range(6)]
 
