@@ -12,7 +12,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from teller.ingest.scores import WAITING, leave_one_out_median
+from teller.graph.medians import leave_one_out_median
+from teller.ingest.scores import WAITING
 from teller.ingest.shape import Shaped
 from teller.ingest.source import COMM
 from teller.ingest.timeline import Timeline

@@ -14,6 +14,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from teller.graph.medians import codes, leave_one_out_median
 from teller.ingest.source import COMM
 
 Ints = npt.NDArray[np.int64]
@@ -70,14 +71,14 @@ def expected(sums: list[tuple[int, int, pa.Table, Load]]) -> pa.Table:
     code = pc.index_in(table["operator"], pc.unique(table["operator"])).to_numpy().astype(np.int64)
     code = code * 2 + table["device"].to_numpy()
     count = table["count"].to_numpy()
-    step = _codes(table["step_index"].to_numpy(), _replicas(table, sums))
+    step = codes(table["step_index"].to_numpy(), _replicas(table, sums))
     own = table["own_ns"].to_numpy().astype(float)
-    same_step = _codes(step, code)
+    same_step = codes(step, code)
     peers, number = leave_one_out_median(same_step, own)
     peer_calls, _ = leave_one_out_median(same_step, own / np.maximum(count, 1))
     # A capture that lost events makes all others seem to do more: then calls alone compare.
     peers = np.where(_incomplete(table, step, count), peer_calls * count, peers)
-    alike = _codes(_buckets(table, sums), _codes(table["source"].to_numpy(), code))
+    alike = codes(_buckets(table, sums), codes(table["source"].to_numpy(), code))
     history, _ = leave_one_out_median(alike, own / np.maximum(count, 1))
     by_peers = number > 1
     should = np.where(by_peers, peers, history * count)
@@ -104,7 +105,7 @@ def expected(sums: list[tuple[int, int, pa.Table, Load]]) -> pa.Table:
 
 def _incomplete(table: pa.Table, step: Ints, count: Ints) -> npt.NDArray[np.bool_]:
     """Tell which rows are of a step whose number of calls is not that of its peers."""
-    row = _codes(table["source"].to_numpy(), step)
+    row = codes(table["source"].to_numpy(), step)
     calls = np.bincount(row, weights=count).astype(float)
     _, first = np.unique(row, return_index=True)
     peers, _ = leave_one_out_median(step[first], calls)
@@ -152,38 +153,6 @@ def _replicas(table: pa.Table, sums: list[tuple[int, int, pa.Table, Load]]) -> I
     return of_row
 
 
-def _codes(first: Ints, second: Ints) -> Ints:
-    """Give a number to each distinct pair."""
-    _, a = np.unique(first, return_inverse=True)
-    distinct, b = np.unique(second, return_inverse=True)
-    _, code = np.unique(a * len(distinct) + b, return_inverse=True)
-    numbered: Ints = code.astype(np.int64)
-    return numbered
-
-
-def leave_one_out_median(group: Ints, value: Floats) -> tuple[Floats, Ints]:
-    """Give each row the median of the *other* rows of its group, and the group's size.
-
-    nan where the row is alone in its group.
-    """
-    size = len(group)
-    order = np.lexsort((value, group))
-    sorted_group, sorted_value = group[order], value[order]
-    first = np.flatnonzero(np.r_[True, sorted_group[1:] != sorted_group[:-1]]) if size else order
-    count = np.diff(np.r_[first, size])
-    row = np.repeat(np.arange(len(first)), count)
-    place = np.arange(size) - first[row]
-    others = count[row] - 1
-    low, high = (others - 1) // 2, others // 2  # places among the others
-    low, high = low + (low >= place), high + (high >= place)
-    low, high = np.maximum(low, 0), np.minimum(high, others)
-    middle = (sorted_value[first[row] + low] + sorted_value[first[row] + high]) / 2
-    middle = np.where(others > 0, middle, np.nan)
-    result, number = np.empty(size), np.empty(size, np.int64)
-    result[order], number[order] = middle, count[row]
-    return result, number
-
-
 @dataclass(frozen=True, slots=True)
 class StepScores:
     """For each row of the step table of all sources: own time and its excess."""
@@ -205,7 +174,7 @@ def score_steps(
     # While the device waits, the host may be busy: such waiting holds nothing up.
     own = np.maximum(dur_ns - wait_ns, host_ns)
     busy = np.maximum(period_ns - wait_ns, host_ns).astype(float)
-    peers, number = leave_one_out_median(_codes(replica, step_index), busy)
-    history, _ = leave_one_out_median(_codes(source, bucket), own.astype(float))
+    peers, number = leave_one_out_median(codes(replica, step_index), busy)
+    history, _ = leave_one_out_median(codes(source, bucket), own.astype(float))
     excess = np.where(number > 1, busy - peers, own - history)
     return StepScores(own, np.rint(np.nan_to_num(excess)).astype(np.int64))
