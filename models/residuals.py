@@ -29,7 +29,7 @@ def residuals(steps: RankSteps) -> Floats:
     """
     if not len(steps):
         return np.zeros((0, len(FEATURES)))
-    usual = _usual(steps)
+    usual = usual_ns(steps)
     floor = np.where(TIMED, FLOOR * usual[:, None], 0.5)
     like = _ratio(steps.quantity, _like(steps), floor)
     peers = _ratio(steps.quantity, _peers(steps), floor)
@@ -43,10 +43,10 @@ def like_codes(steps: RankSteps) -> Ints:
     return codes(steps.rank, steps.phase, load[:, 0], load[:, 1])
 
 
-def _usual(steps: RankSteps) -> Floats:
+def usual_ns(steps: RankSteps) -> Floats:
     """Give the usual time of steps of this phase in this replica, ns."""
     group = codes(steps.replica, steps.phase)
-    middle = np.array([np.median(steps.of("dur")[group == g]) for g in range(group.max() + 1)])
+    middle = np.array([np.median(steps.of("dur")[group == g]) for g in range(group.max(initial=-1) + 1)])
     found: Floats = np.maximum(middle[group], 1.0)
     return found
 

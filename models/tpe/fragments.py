@@ -52,7 +52,7 @@ def tables(
 
 
 def _with_strangers(encoding: Encoding, vocabulary: Vocabulary) -> tuple[Ints, list[Word]]:
-    """Give unknown operators tokens of their own, after all others; and the words of base tokens."""
+    """Give unknown operators tokens of their own, after all others; and all words."""
     token = encoding.tokens["token"].to_numpy().copy()
     strange = np.flatnonzero(token == UNKNOWN)
     first = np.searchsorted(encoding.parts["token"].to_numpy(), strange)
