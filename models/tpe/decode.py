@@ -23,8 +23,8 @@ def decode(encoding: Encoding, vocabulary: Vocabulary) -> Forest:
     inside = known.parent[row]
     parent = np.where(inside >= 0, first[code] + inside, hung[code])
     own = encoding.parts["word"].to_numpy()
-    words = (*vocabulary.stems, *encoding.words)
-    word = np.where(own >= 0, own + len(vocabulary.stems), known.base[row] - 1)
+    words = (*vocabulary.words, *encoding.words)
+    word = np.where(own >= 0, own + len(vocabulary.words), known.base[row] - 1)
     # tokens are ordered by their first span, and what hangs on a span comes after the children of
     # it that are in its own token: parts are in the order of siblings as they are
     return planted(

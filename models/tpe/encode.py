@@ -13,7 +13,7 @@ import pyarrow as pa
 from teller.models.tpe.pieces import Pieces, free_of_overlap
 from teller.models.tpe.shapes import Edges, edges_of, ragged, same_as, subset
 from teller.models.tpe.trees import VALUES, Forest, Ints, Word
-from teller.models.tpe.vocabulary import Vocabulary
+from teller.models.tpe.vocabulary import UNKNOWN, Vocabulary, kin, stem
 
 LATER: Final = 1 << 31  # the rank of a pair that is in no merge
 
@@ -50,21 +50,20 @@ class Encoding:
     """Steps as tokens, and beside them what each span has of its own."""
 
     steps: pa.Table  # STEPS of trees
-    words: tuple[Word, ...]  # those with numbers, or that the vocabulary does not know
+    words: tuple[Word, ...]  # those that tokens do not give whole
     tokens: pa.Table  # TOKENS
     parts: pa.Table  # PARTS: a row a span
 
 
 def encode(forest: Forest, vocabulary: Vocabulary) -> Encoding:
     """Give the tokens of all steps; each shape of step is worked out once."""
-    base = vocabulary.base_of(forest)
-    first, token = _spread(forest, base, vocabulary)
+    first, token, base = _spread(forest, vocabulary)
     order = np.argsort(first, kind="stable")  # by token and place, since rows are depth first
     heads = np.flatnonzero(first[order] == order)
     size = np.diff(np.append(heads, len(order)))
     code = np.repeat(np.arange(len(heads)), size)
     place = np.arange(len(order)) - np.repeat(heads, size)
-    words, word = _beside(forest, vocabulary)
+    words, word = _beside(forest, base, vocabulary)
     parts = {"token": code, "place": place, "row": order, "word": word[order]}
     values = forest.values.take(pa.array(order))
     return Encoding(
@@ -109,21 +108,42 @@ def _ranks(pieces: Pieces, which: Ints, keys: Ints, ranks: Ints) -> Ints:
     return np.where(keys[at] == key, ranks[at], LATER)
 
 
-def _spread(forest: Forest, base: Ints, vocabulary: Vocabulary) -> tuple[Ints, Ints]:
-    """Work out one step of each shape, and give its pieces to the steps of the same shape."""
-    same = same_as(forest, base)
+def _spread(forest: Forest, vocabulary: Vocabulary) -> tuple[Ints, Ints, Ints]:
+    """Work out one step of each shape, and give its pieces to the steps of the same shape.
+
+    What comes back is, by row, the first row of its piece, the token there, and the base token.
+    """
+    bases = [vocabulary.base_of(forest, name) for name in (stem, kin)]
+    same = same_as(forest, _stems(forest))
     shape = np.unique(same)
     rows = subset(forest, shape)
-    into, token = contracted(edges_of(forest, rows), base[rows], vocabulary)
-    starts, sizes = forest.starts[:-1], np.diff(forest.starts)
-    first = np.cumsum(sizes[shape]) - sizes[shape]  # of each shape, in `rows`
-    twin_start = first[np.searchsorted(shape, same)]
+    tree = edges_of(forest, rows)
+    sizes = np.diff(forest.starts)
+    ends = np.cumsum(sizes[shape])
+    written = [contracted(tree, base[rows], vocabulary) for base in bases]
+    heads = [np.append(0, np.cumsum(token >= 0)) for _, token in written]
+    stems_count, kin_count = (h[ends] - h[ends - sizes[shape]] for h in heads)
+    use_kin = (kin_count < stems_count)[np.searchsorted(shape, same)]
+    starts, which = forest.starts[:-1], np.repeat(use_kin, sizes)
+    twin_start = (ends - sizes[shape])[np.searchsorted(shape, same)]
     twin = ragged(twin_start, sizes)
-    return into[twin] + np.repeat(starts - twin_start, sizes), token[twin]
+    into, token = (np.where(which, b[twin], a[twin]) for a, b in zip(*written, strict=True))
+    first = into + np.repeat(starts - twin_start, sizes)
+    return first, token, np.where(which, bases[1], bases[0])
 
 
-def _beside(forest: Forest, vocabulary: Vocabulary) -> tuple[tuple[Word, ...], Ints]:
-    rows = vocabulary.told_beside(forest)
+def _stems(forest: Forest) -> Ints:
+    """Give each row a number of its stem, known or not."""
+    names = [stem(w) for w in forest.words]
+    number = {name: n for n, name in enumerate(dict.fromkeys(names))}
+    return np.array([number[name] for name in names], np.int64)[forest.word]
+
+
+def _beside(forest: Forest, base: Ints, vocabulary: Vocabulary) -> tuple[tuple[Word, ...], Ints]:
+    """Give the words that base tokens do not give whole, and by row which of them it has."""
+    number = {word: n for n, word in enumerate(vocabulary.words, start=1)}
+    whole = np.array([number.get(w, UNKNOWN) for w in forest.words], np.int64)[forest.word]
+    rows = (whole == UNKNOWN) | (whole != base)
     used, code = np.unique(forest.word[rows], return_inverse=True)
     word = np.full(len(rows), -1)
     word[rows] = code

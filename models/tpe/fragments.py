@@ -1,6 +1,6 @@
 """Tokens in the graph: fragments with their operators, and how often each step has each."""
 
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Sequence, Set
 from hashlib import blake2b
 from typing import Final
 
@@ -21,14 +21,12 @@ OPERATOR: Final = schema.OPERATOR.label
 Lines = list[tuple[int, int, Word]]  # parent, depth, word
 
 
-def tables(
-    run_key: str, encoding: Encoding, vocabulary: Vocabulary, families: Mapping[str, str]
-) -> dict[str, pa.Table]:
+def tables(run_key: str, encoding: Encoding, vocabulary: Vocabulary) -> dict[str, pa.Table]:
     """Give the rows of `Fragment`, `CONTAINS` and `CONSISTS_OF` for a run's steps, and operators.
 
-    A fragment's operators are written as the vocabulary knows them, without numbers; one that it
-    does not know is a fragment of its own. Equal fragments of two vocabularies are one node.
-    `families` has the family of each of the run's operators.
+    A fragment's operators are written as the vocabulary knows them, without numbers, or as a family
+    in brackets; one that it does not know is a fragment of its own. Equal fragments of two
+    vocabularies are one node.
     """
     token, words = _with_strangers(encoding, vocabulary)
     used, code = np.unique(token, return_inverse=True)
@@ -45,7 +43,7 @@ def tables(
     fragments = {"id": fragment, "run_id": [SHARED_RUN] * len(size), "name": names, "size": size}
     return {
         FRAGMENT: fit(pa.table(fragments), schema.FRAGMENT),
-        OPERATOR: _operators({w for lines in written for *_, w in lines}, families),
+        OPERATOR: _operators({w for lines in written for *_, w in lines}),
         table_name(schema.CONTAINS): pa.Table.from_pylist(contents, schema=schema.CONTAINS.arrow),
         table_name(schema.CONSISTS_OF): _counts(run_key, encoding, np.array(fragment)[code]),
     }
@@ -60,7 +58,7 @@ def _with_strangers(encoding: Encoding, vocabulary: Vocabulary) -> tuple[Ints, l
     number = {word: n for n, word in enumerate(sorted(set(words)), start=len(vocabulary))}
     own = np.array([number[word] for word in words], np.int64)
     token[strange] = own[encoding.parts["word"].to_numpy()[first]]
-    return token, [("", ""), *vocabulary.stems, *number]
+    return token, [("", "", ""), *vocabulary.words, *number]
 
 
 def _lines(token: int, known: Patterns, words: Sequence[Word], vocabulary: Vocabulary) -> Lines:
@@ -74,28 +72,30 @@ def _lines(token: int, known: Patterns, words: Sequence[Word], vocabulary: Vocab
 
 def _name(lines: Lines) -> str:
     """Give a name that no other fragment has: its first operator, its size and a hash of it all."""
-    said = "\n".join(f"{depth} {layer} {operator}" for _, depth, (layer, operator) in lines)
+    said = "\n".join(f"{depth} {word[0]} {_operator(word)}" for _, depth, word in lines)
     digest = blake2b(said.encode(), digest_size=DIGEST_BYTES).hexdigest()
-    return f"{lines[0][2][1]} ({len(lines)}) {digest}"
+    return f"{_operator(lines[0][2])} ({len(lines)}) {digest}"
+
+
+def _operator(word: Word) -> str:
+    return word[2] or f"[{word[1]}]"
 
 
 def _operator_id(word: Word) -> int:
-    return ids.node_id("", OPERATOR, word[1])
+    return ids.node_id("", OPERATOR, _operator(word))
 
 
-def _operators(words: Set[Word], families: Mapping[str, str]) -> pa.Table:
-    """Give a row an operator; without numbers it has the family of the first of those with them."""
-    family: dict[str, str] = {}
-    for operator in sorted(families, reverse=True):
-        family[stem(("", operator))[1]] = families[operator]
-    layer = {operator: above for above, operator in sorted(words, reverse=True)}
-    rows = [
-        {"id": _operator_id((y, o)), "run_id": SHARED_RUN, "name": o, "family": family.get(o),
-         "layer": y}
-        for o, y in sorted(layer.items())
-    ]  # fmt: skip
-    wanted = pa.schema([f for f in schema.OPERATOR.arrow if f.name != "kind"])
-    return fit(pa.Table.from_pylist(rows, schema=wanted), schema.OPERATOR)
+def _operators(words: Set[Word]) -> pa.Table:
+    """Give a row an operator; of several layers or families with one name, the last is kept."""
+    kept = {_operator_id(word): word for word in sorted(words)}
+    columns = {
+        "id": list(kept),
+        "run_id": [SHARED_RUN] * len(kept),
+        "name": [_operator(word) for word in kept.values()],
+        "family": [word[1] for word in kept.values()],
+        "layer": [word[0] for word in kept.values()],
+    }
+    return fit(pa.table(columns), schema.OPERATOR)
 
 
 def _counts(run_key: str, encoding: Encoding, fragment: Ints) -> pa.Table:

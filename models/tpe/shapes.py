@@ -48,12 +48,12 @@ def edges_of(forest: Forest, rows: Ints) -> Edges:
     return Edges(up, sibling)
 
 
-def same_as(forest: Forest, base: Ints) -> Ints:
-    """Give for each step the first step that has the same tree of the same base tokens."""
+def same_as(forest: Forest, word: Ints) -> Ints:
+    """Give for each step the first step that has the same tree of the same words."""
     starts = forest.starts
     sizes = np.diff(starts)
     place = np.arange(len(forest)) - np.repeat(starts[:-1], sizes)
-    mixed = _mix(_mix(_mix(place) ^ forest.depth.astype(np.uint64)) ^ base.astype(np.uint64))
+    mixed = _mix(_mix(_mix(place) ^ forest.depth.astype(np.uint64)) ^ word.astype(np.uint64))
     sums = np.append(
         np.uint64(0), np.cumsum(mixed, dtype=np.uint64)
     )  # wraps, and so do differences
@@ -61,7 +61,7 @@ def same_as(forest: Forest, base: Ints) -> Ints:
     _, first, code = np.unique(shape, axis=1, return_index=True, return_inverse=True)
     same: Ints = first[code.reshape(-1)]
     twin = np.repeat(starts[same], sizes) + place
-    other = (forest.depth != forest.depth[twin]) | (base != base[twin])
+    other = (forest.depth != forest.depth[twin]) | (word != word[twin])
     alone = np.unique(forest.step[other])  # equal sums of unequal trees: never seen, but possible
     same[alone] = alone
     return same
@@ -72,6 +72,12 @@ def _mix(numbers: npt.NDArray[np.generic]) -> npt.NDArray[np.uint64]:
     x = (x ^ (x >> np.uint64(30))) * _FIRST
     x = (x ^ (x >> np.uint64(27))) * _SECOND
     return x ^ (x >> np.uint64(31))
+
+
+def doubled(tree: Edges) -> Edges:
+    """Give the edges of the same rows twice over."""
+    below = np.where(tree.up >= 0, tree.up + len(tree.up), -1)
+    return Edges(np.append(tree.up, below), np.append(tree.sibling, tree.sibling))
 
 
 def subset(forest: Forest, steps: Ints) -> Ints:

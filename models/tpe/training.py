@@ -7,6 +7,7 @@ subword units", 2016) on the edges of step trees in place of neighbours in a tex
 import heapq
 from typing import Final
 
+import msgspec
 import numpy as np
 
 from teller.models.tpe.pieces import (
@@ -16,9 +17,9 @@ from teller.models.tpe.pieces import (
     Pieces,
     free_of_overlap,
 )
-from teller.models.tpe.shapes import edges_of, same_as, subset
+from teller.models.tpe.shapes import doubled, edges_of, same_as, subset
 from teller.models.tpe.trees import Forest, Ints
-from teller.models.tpe.vocabulary import Merge, Vocabulary, stem
+from teller.models.tpe.vocabulary import Merge, Vocabulary, kin, stem
 
 MERGES: Final = 512
 LARGEST: Final = 64
@@ -29,19 +30,22 @@ def train(forest: Forest, merges: int = MERGES, largest: int = LARGEST) -> Vocab
     """Give the vocabulary of that many merges, or of fewer where no pair is left that repeats.
 
     No token has more spans than `largest`: one that is a whole step says nothing of where it is.
-
-    Steps of one shape are counted at once. Equal counts are ordered by the pair, so that the same
-    steps give the same vocabulary in any order.
+    Each step is counted twice, with stems and with kin; steps of one shape are counted at once.
+    Equal counts are ordered by the pair, so that the same steps give the same vocabulary in any
+    order.
     """
-    bare = Vocabulary(stems=tuple(sorted(set(map(stem, forest.words)))), merges=())
-    base = bare.base_of(forest)
-    shape, times = np.unique(same_as(forest, base), return_counts=True)
+    words = {name(w) for name in (stem, kin) for w in forest.words}
+    bare = Vocabulary(words=tuple(sorted(words)), merges=())
+    stems = bare.base_of(forest)
+    shape, times = np.unique(same_as(forest, stems), return_counts=True)
     rows = subset(forest, shape)
+    base = np.append(stems[rows], bare.base_of(forest, kin)[rows])
     weight = np.repeat(times, np.diff(forest.starts)[shape])
     sizes = np.ones(bare.base_count + merges, np.int64)
-    pieces = Pieces(edges_of(forest, rows), base[rows], sizes)
-    found = _merges(pieces, weight, bare.base_count, merges, min(largest, MAX_SIZE))
-    return Vocabulary(stems=bare.stems, merges=tuple(found))
+    pieces = Pieces(doubled(edges_of(forest, rows)), base, sizes)
+    start, most = bare.base_count, min(largest, MAX_SIZE)
+    found = _merges(pieces, np.append(weight, weight), start, merges, most)
+    return msgspec.structs.replace(bare, merges=tuple(found))
 
 
 def _merges(pieces: Pieces, weight: Ints, first: int, wanted: int, largest: int) -> list[Merge]:

@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from teller.graph import project
 
 Ints = npt.NDArray[np.int64]
-Word = tuple[str, str]  # layer, operator
+Word = tuple[str, str, str]  # layer, family, operator
 
 STEPS: Final = pa.schema([("rank", pa.int64()), ("step_index", pa.int64())])
 VALUES: Final = pa.schema(
@@ -73,7 +73,7 @@ def grown(spans: pa.Table, child: pa.Table, launched: pa.Table) -> Forest:
     steps, step = _numbered(rank, index)
     parent = _parents(_ints(kept["id"]), child, launched)
     inside = (parent >= 0) & (step[parent] == step)
-    words, word = _worded(kept["layer"], kept["operator"])
+    words, word = _worded(kept)
     order = _ordered(step, _lanes(kept), _ints(kept["start_ns"]))
     values = kept.select(VALUES.names).cast(VALUES)
     return planted(steps, words, step, np.where(inside, parent, -1), word, values, order)
@@ -184,15 +184,16 @@ def _numbered(rank: Ints, index: Ints) -> tuple[pa.Table, Ints]:
     return pa.table(list(keys), schema=STEPS), step.reshape(-1)
 
 
-def _worded(layer: pa.ChunkedArray, operator: pa.ChunkedArray) -> tuple[tuple[Word, ...], Ints]:
-    above, below = (_coded(c) for c in (layer, operator))
-    width = len(below.dictionary)
-    both = _codes(above) * width + _codes(below)
-    used, code = np.unique(both, return_inverse=True)
-    layers, operators = above.dictionary.to_pylist(), below.dictionary.to_pylist()
-    words = [(layers[u // width], operators[u % width]) for u in used.tolist()]
-    order = sorted(range(len(words)), key=words.__getitem__)
-    return tuple(words[i] for i in order), _inverse(np.array(order, np.int64))[code]
+def _worded(columns: pa.Table) -> tuple[tuple[Word, ...], Ints]:
+    """Give the words of spans, ascending, and which of them each span has."""
+    code = np.zeros(columns.num_rows, np.int64)
+    parts = [_coded(columns[name]) for name in ("layer", "family", "operator")]
+    for part in parts:
+        code = code * len(part.dictionary) + _codes(part)
+    _, first, code = np.unique(code, return_index=True, return_inverse=True)
+    words = list(zip(*(part.take(pa.array(first)).to_pylist() for part in parts), strict=True))
+    order = np.array(sorted(range(len(words)), key=words.__getitem__), np.int64)
+    return tuple(words[n] for n in order), _inverse(order)[code]
 
 
 def _lanes(spans: pa.Table) -> Ints:

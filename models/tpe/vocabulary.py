@@ -1,7 +1,7 @@
 """The tokens: the base alphabet, the merges in their order, and the fragments they stand for."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -11,7 +11,6 @@ import numpy as np
 
 from teller.errors import BadUsage
 from teller.models.tpe.pieces import packed
-from teller.models.tpe.shapes import Flags
 from teller.models.tpe.trees import Forest, Ints, Word, depth_first
 
 VERSION: Final = 1
@@ -21,7 +20,12 @@ _NUMBER: Final = re.compile("[0-9]+")
 
 def stem(word: Word) -> Word:
     """Give the word with its numbers taken off: all layers of a model, all tiles of a kernel."""
-    return word[0], _NUMBER.sub("#", word[1])
+    return *word[:2], _NUMBER.sub("#", word[2])
+
+
+def kin(word: Word) -> Word:
+    """Give what a word shares with those of other engines: its layer and family."""
+    return *word[:2], ""
 
 
 class Merge(msgspec.Struct, frozen=True, array_like=True):
@@ -34,16 +38,21 @@ class Merge(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Vocabulary(msgspec.Struct, frozen=True):
-    """Base tokens are 0 (unknown) and then the stems; merge number n makes the token after them."""
+    """Base tokens are 0 (unknown) and then the words; merge number n makes the token after them.
 
-    stems: tuple[Word, ...]  # ascending
+    A step is written with stems, or with kin where that gives fewer tokens: engines name their
+    kernels differently, and call them in the same order. What a token leaves out of an operator's
+    name rides beside it.
+    """
+
+    words: tuple[Word, ...]  # stems and kin, ascending
     merges: tuple[Merge, ...]
     version: int = VERSION
 
     @property
     def base_count(self) -> int:
         """Give the number of base tokens, the unknown one among them."""
-        return len(self.stems) + 1
+        return len(self.words) + 1
 
     def __len__(self) -> int:
         """Give the number of tokens."""
@@ -53,17 +62,11 @@ class Vocabulary(msgspec.Struct, frozen=True):
         """Give the vocabulary with the first merges only: what a shorter training gives."""
         return msgspec.structs.replace(self, merges=self.merges[:merges])
 
-    def base_of(self, forest: Forest) -> Ints:
-        """Give the base token of each row."""
-        number = {word: n for n, word in enumerate(self.stems, start=1)}
-        base = [number.get(stem(w), UNKNOWN) for w in forest.words]
+    def base_of(self, forest: Forest, name: Callable[[Word], Word] = stem) -> Ints:
+        """Give the base token of each row, by its stem or its kin."""
+        number = {word: n for n, word in enumerate(self.words, start=1)}
+        base = [number.get(name(w), UNKNOWN) for w in forest.words]
         return np.array(base, np.int64)[forest.word]
-
-    def told_beside(self, forest: Forest) -> Flags:
-        """Tell which rows have an operator that their base token does not give whole."""
-        known = set(self.stems)
-        beside = [w not in known or stem(w) != w for w in forest.words]
-        return np.array(beside, np.bool_)[forest.word]
 
     def sizes(self) -> Ints:
         """Give the number of spans in each token."""

@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 from hypothesis import strategies as st
 
-from teller.models.tpe.trees import STEPS, VALUES, Forest, planted
+from teller.models.tpe.trees import STEPS, VALUES, Forest, Word, planted
 
 NS = st.integers(-(1 << 40), 1 << 62)
 
@@ -21,8 +21,8 @@ def forest_of(steps: Sequence[Sequence[tuple[int, str]]]) -> Forest:
             open_rows = []
         open_rows = [*open_rows[:depth], row]
         parents.append(open_rows[-2] if len(open_rows) > 1 else -1)
-    words = tuple(dict.fromkeys(("device" if o.isupper() else "framework", o) for _, _, o in rows))
-    code = {o: n for n, (_, o) in enumerate(words)}
+    words = tuple(dict.fromkeys(word_of(o) for _, _, o in rows))
+    code = {o: n for n, (*_, o) in enumerate(words)}
     count = len(rows)
     values = {name: [row * 1000 + n for row in range(count)] for n, name in enumerate(VALUES.names)}
     return planted(
@@ -34,6 +34,12 @@ def forest_of(steps: Sequence[Sequence[tuple[int, str]]]) -> Forest:
         values=pa.table(values, schema=VALUES),
         order=np.arange(count),
     )
+
+
+def word_of(operator: str) -> Word:
+    """Give a word whose layer and family come from its first letter."""
+    layer = "device" if operator[0].isupper() else "framework"
+    return layer, "vowel" if operator[0].lower() in "aeiou" else "consonant", operator
 
 
 @st.composite
@@ -63,10 +69,10 @@ def forests(draw: st.DrawFn, operators: Sequence[str] = "abC", most: int = 24) -
     )  # fmt: skip
 
 
-def text_of(forest: Forest) -> list[tuple[int, int, str, str]]:
-    """Give step, depth, layer and operator of each row."""
+def text_of(forest: Forest) -> list[tuple[int, int, Word]]:
+    """Give step, depth and word of each row."""
     rows = zip(forest.step.tolist(), forest.depth.tolist(), forest.word.tolist(), strict=True)
-    return [(s, d, *forest.words[w]) for s, d, w in rows]
+    return [(s, d, forest.words[w]) for s, d, w in rows]
 
 
 def same(one: Forest, other: Forest) -> bool:
