@@ -102,7 +102,7 @@ def _marks(scene: Scene, names: Ints) -> _Marks:
     collective = ints(last, "collective_id")
     key = slot * len(names) + places(names, collective)
     row = places(scene.id, ints(last, "span_id"))
-    late_slot = np.where(row >= 0, scene.slot[row] if len(scene.slot) else -1, -1)
+    late_slot = np.where(row >= 0, scene.slot[row], -1)
     order = np.argsort(key, kind="stable")
     return _Marks(key[order], slot[order], collective[order], row[order], late_slot[order])
 
@@ -133,8 +133,8 @@ def _work(scene: Scene, meetings: _Meetings, on_device: bool) -> _Work:
 
 def _keyed(scene: Scene, slot: Ints, time_ns: Ints) -> Ints:
     """Give numbers that go by step first and then by time."""
-    first = scene.begin_ns.min()
-    width = scene.begin_ns.max() - first + 2
+    first = scene.begin_ns.min(initial=0)
+    width = scene.begin_ns.max(initial=0) - first + 2
     keyed: Ints = slot * width + np.clip(time_ns - first, 0, width - 1)
     return keyed
 

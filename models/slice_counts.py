@@ -50,6 +50,7 @@ def _counted(store: Store, scene: Scene, ids: Ints) -> tuple[pa.Array, npt.NDArr
         operator = pc.fill_null(found["operator"].cast(pa.string()), "").combine_chunks()
         parts.append((ints(found, "step_id"), operator, ints(found, "span_count")))
     names = pc.unique(pa.chunked_array([part[1] for part in parts]))
+    names = names.take(pc.sort_indices(names))  # engines give rows in orders of their own
     table = np.zeros((len(ids), len(names)), np.int64)
     for step, operator, count in parts:
         at = places(ids, step)
@@ -75,8 +76,7 @@ def _peers(store: Store, asked: Ints) -> tuple[Ints, Ints]:
         found = queries.run(store, "slice_followers", steps=alone.tolist())
         step = np.r_[step, ints(found, "step_id")]
         peer = np.r_[peer, ints(found, "peer_id")]
-    known = np.isin(peer, asked)  # these are counted anyway
-    chosen = first_of_each([step], MOST_PEERS, known.astype(np.int64), -peer)
+    chosen = first_of_each([step], MOST_PEERS, -peer)  # the same whatever else is asked for
     step, peer = step[chosen], peer[chosen]
     order = np.lexsort((peer, step))
     return step[order], peer[order]

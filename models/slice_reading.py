@@ -95,7 +95,7 @@ def _scene(found: Mapping[str, pa.Table], asked: Ints) -> Scene:
     return Scene(
         steps, np.searchsorted(step_id, asked), step_id, ints(steps, "dur_ns"),
         ints(steps, "start_ns"), own_id, slot,
-        pc.dictionary_encode(pc.fill_null(operator, "")).take(pa.array(order)),
+        pc.dictionary_encode(pc.fill_null(operator, "").take(pa.array(order))),
         rows["stream"].is_valid().to_numpy()[order], own["start_ns"],
         own["own_ns"], own["gap_ns"], own["excess_ns"], _late(own_id, found["slice_meetings"]),
         _parents(slot, links), links, found["slice_meetings"], found["slice_arrivals"],

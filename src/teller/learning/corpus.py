@@ -5,9 +5,7 @@ import shutil
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
 
 import msgspec
 import numpy as np
@@ -17,33 +15,12 @@ from teller.ingest import run as ingesting
 from teller.ingest.run import Silent
 from teller.ingest.who import Told
 from teller.lab.truth import read_truth
-from teller.learning.labels import Labels, labels_of
+from teller.learning.labels import labels_of
 from teller.models.archived import Archived
 from teller.models.samples import sample
+from teller.models.samples.labelled import ABOUT, About, Labelled
+from teller.models.samples.labels import Labels
 from teller.models.samples.sample import Samples, samples_of
-
-ABOUT: Final = "about.json"
-
-
-class About(msgspec.Struct, frozen=True, kw_only=True):
-    """What a kept run is: whose relative, and what splits need to know of it."""
-
-    run: str
-    root_seed: int
-    twin: bool
-    engine: str
-    model: str
-    hosts: list[str]  # of each rank, in order of rank
-    version: int = sample.VERSION
-
-
-@dataclass(frozen=True, slots=True)
-class Labelled:
-    """One run, ready to learn from."""
-
-    about: About
-    samples: Samples
-    labels: Labels
 
 
 def keep(runs: Sequence[Path], into: Path, step: Callable[[], None], workers: int = 0) -> list[str]:

@@ -1,0 +1,1 @@
+"""Training of the root-cause model: needs the extra `learn`; scoring does not come here."""
