@@ -35,13 +35,13 @@ class Run:
     forest: Forest
 
 
-def runs_of(folder: Path) -> list[Run]:
-    """Give the runs of a workspace that have steps."""
+def runs_of(folder: Path, ranks: int) -> list[Run]:
+    """Give the runs of a workspace that have steps, with the steps of their first ranks."""
     archive, found = Archive(folder / "archive"), []
     for entry in archive.runs():
         generation = archive.folder_of(entry.run_id)
         said = pq.read_table(generation / "tables" / "Run.parquet").to_pylist()[0]
-        forest = of_run(generation)
+        forest = of_run(generation, ranks)
         engine = (said["engine"] or entry.name).split(" ")[0]  # without its version
         if len(forest):
             found.append(Run(entry.name, engine, said["model"] or entry.name, forest))
@@ -106,8 +106,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("workspaces", nargs="+", type=Path)
     parser.add_argument("--largest", type=int, default=LARGEST, help="spans in a token, at most")
+    parser.add_argument("--ranks", type=int, default=2, help="sources of a run, at most")
     given = parser.parse_args()
-    runs = [run for folder in given.workspaces for run in runs_of(folder)]
+    runs = [run for folder in given.workspaces for run in runs_of(folder, given.ranks)]
     spans = sum(len(r.forest) for r in runs)
     sys.stdout.write(f"{len(runs)} runs, {spans} spans in steps\n")
     line("merges", MERGES)

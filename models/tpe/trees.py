@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import islice, pairwise
 from pathlib import Path
 from typing import Final
 
@@ -56,11 +56,14 @@ class Forest:
         return np.searchsorted(self.step, np.arange(self.steps.num_rows + 1))
 
 
-def of_run(generation: Path) -> Forest:
-    """Give the trees of all steps of an archived run, from its generation folder."""
-    sources = project.span_tables(generation)
+def of_run(generation: Path, sources: int | None = None) -> Forest:
+    """Give the trees of all steps of an archived run, from its generation folder.
+
+    With `sources`, only those of the first so many sources; a source is what one process left.
+    """
+    tables_of = islice(project.span_tables(generation), sources)
     names = ("Span", "CHILD.Span.Span", "LAUNCHED.Span.Span")
-    return joined(grown(*(tables[name] for name in names)) for tables in sources)
+    return joined(grown(*(tables[name] for name in names)) for tables in tables_of)
 
 
 def grown(spans: pa.Table, child: pa.Table, launched: pa.Table) -> Forest:

@@ -22,7 +22,8 @@ STEP = [(0, "step"), *((d + 1, o) for d, o in LAYER * 3)]
 def counted(forest: Forest, vocabulary: Vocabulary) -> list[int]:
     """Give the number of tokens of each step."""
     steps = encode(forest, vocabulary).tokens["step"].to_numpy()
-    return np.bincount(steps, minlength=forest.steps.num_rows).tolist()
+    counts: list[int] = np.bincount(steps, minlength=forest.steps.num_rows).tolist()
+    return counts
 
 
 def test_the_first_merges_are_a_smaller_vocabulary_and_give_more_tokens() -> None:
@@ -147,8 +148,8 @@ def test_depth_first_places_follow_parents_and_siblings() -> None:
     assert position.tolist() == [0, 4, 1, 3, 2, 5]
 
 
-def spans(rows: list[tuple[int, int, str, str, int | None, int, int | None]]) -> pa.Table:
-    """Give a Span table of (id, step, operator, lane, stream, start, parent) rows."""
+def spans(rows: list[tuple[int, int | None, str, str, int | None, int]]) -> pa.Table:
+    """Give a Span table of (id, step, operator, lane, stream, start) rows."""
     kept = ("id", "step_index", "operator", "lane", "stream", "start_ns")
     table = {name: [row[n] for row in rows] for n, name in enumerate(kept)}
     count = len(rows)
@@ -167,13 +168,13 @@ def spans(rows: list[tuple[int, int, str, str, int | None, int, int | None]]) ->
 def test_a_tree_is_made_of_nesting_and_launches_lane_by_lane() -> None:
     table = spans(
         [
-            (10, 0, "outer", "thread 1", None, 0, None),
-            (11, 0, "launch", "thread 1", None, 5, 10),
-            (12, 0, "late", "thread 2", None, 3, None),
-            (13, 0, "kernel", "stream 7", 7, 90, 11),
-            (14, 0, "copy", "stream 7", 7, 80, 11),
-            (15, 1, "orphan", "stream 7", 7, 85, 11),  # launched in another step
-            (16, None, "outside", "thread 1", None, 1, None),
+            (10, 0, "outer", "thread 1", None, 0),
+            (11, 0, "launch", "thread 1", None, 5),
+            (12, 0, "late", "thread 2", None, 3),
+            (13, 0, "kernel", "stream 7", 7, 90),
+            (14, 0, "copy", "stream 7", 7, 80),
+            (15, 1, "orphan", "stream 7", 7, 85),  # launched in another step
+            (16, None, "outside", "thread 1", None, 1),
         ]
     )
     child = pa.table({"src": [10], "dst": [11]})
