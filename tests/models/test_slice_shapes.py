@@ -88,6 +88,13 @@ def test_a_calm_step_is_its_root_alone(store: EmbeddedStore) -> None:
         assert getattr(found, name).num_rows == 0
 
 
+def test_a_step_without_spans_has_an_empty_slice(store: EmbeddedStore) -> None:
+    fill(store, {"Step": [step(0)]})
+    found = slice_of(store, RUN, [1000])
+    assert found.steps.to_pylist()[0]["span_count"] == 0
+    assert found.spans.num_rows == found.edges.num_rows == 0
+
+
 def test_many_calls_that_are_each_a_little_too_long_are_seen(store: EmbeddedStore) -> None:
     spans = [span(n, 0, "gemm", n * MS, MS, excess_ns=MS // 10 + n) for n in range(80)]
     fill(store, {"Step": [step(0)], "Span": spans, "IN_STEP.Span.Step": inside(spans)})
