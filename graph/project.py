@@ -92,6 +92,34 @@ def span_tables(generation: Path) -> Iterator[dict[str, pa.Table]]:
         yield _span_tables(run, number, source, spans, expected, members)
 
 
+def step_tables(generation: Path, step_index: int) -> dict[str, pa.Table]:
+    """Give the spans of one step on all ranks, with their relations, by table name.
+
+    Relations whose other end is in another step are among them: what takes them has to pass over
+    those whose ends it does not have.
+    """
+    parts: dict[str, list[pa.Table]] = {}
+    for made in span_tables(generation):
+        spans = made[schema.SPAN.label]
+        mine = spans.filter(pc.equal(spans["step_index"], step_index))
+        for name, table in made.items():
+            end = "src" if name.startswith("IN_STEP") else "dst"
+            inside = mine if table is spans else _ending_at(table, end, mine["id"])
+            parts.setdefault(name, []).append(inside)
+    own = pa.concat_arrays([t["id"].combine_chunks() for t in parts[schema.SPAN.label]])
+    found = {name: pa.concat_tables(tables).unify_dictionaries() for name, tables in parts.items()}
+    for path in sorted((generation / TABLES).glob("*.parquet")):
+        name = path.name.removesuffix(".parquet")
+        for end, part in zip(("src", "dst"), name.split(".")[1:], strict=False):
+            if part == schema.SPAN.label:
+                found[name] = _ending_at(pq.read_table(path), end, own)
+    return found
+
+
+def _ending_at(table: pa.Table, end: str, own: pa.Array) -> pa.Table:
+    return table.filter(pc.is_in(table[end], own))
+
+
 def _words(table: pa.Table) -> list[str]:
     return [f.name for f in table.schema if pa.types.is_dictionary(f.type) or f.type == pa.string()]
 
