@@ -1,0 +1,165 @@
+"""The training loop, to be read from top to bottom."""
+
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from teller.graph.medians import Ints
+from teller.models.learn.config import Config
+from teller.models.learn.network import Network, Sizes
+from teller.models.samples import batch as batches
+from teller.models.samples.batch import Batch
+from teller.models.samples.labelled import Labelled
+from teller.models.samples.labels import POSITIVE, class_names
+from teller.models.samples.words import Words
+
+Told = Callable[[int, dict[str, float]], None]  # epoch, figures
+
+
+def train(
+    runs: Sequence[Labelled], words: Words, config: Config, told: Told, resume: str = ""
+) -> Network:
+    """Fit a network to labelled runs; the same runs, config and machine give the same network.
+
+    `told` hears of each epoch. `resume` is a file where the state is kept after each epoch, and
+    taken up from when it is there.
+    """
+    torch.manual_seed(config.seed)
+    random = np.random.default_rng(config.seed)
+    device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    net = Network(sizes_of(runs[0], words, config), config.dropout).to(device)
+    _scale(net, runs)
+    optimizer = torch.optim.AdamW(net.parameters(), lr=config.rate, weight_decay=config.decay)
+    weights = _class_weights(runs).to(device)
+    begun, first = time.monotonic(), _taken_up(resume, net, optimizer)
+    for epoch in range(first, config.epochs):
+        net.train()
+        share = max(epoch / config.epochs, (time.monotonic() - begun) / (60 * config.minutes))
+        if share >= 1:
+            break
+        for group in optimizer.param_groups:
+            group["lr"] = config.rate * (0.02 + 0.98 * 0.5 * (1 + np.cos(np.pi * share)))
+        sums: dict[str, float] = {}
+        count = 0
+        for chosen in _shuffled(len(runs), config.runs, random):
+            whole, truth = _drawn([runs[i] for i in chosen], words, config, random)
+            losses = _losses(net, whole, truth, weights, device)
+            loss = sum(
+                (getattr(config, f"{k}_weight") * v for k, v in losses.items()), torch.zeros(())
+            )
+            optimizer.zero_grad()
+            loss.backward()
+            nn.utils.clip_grad_norm_(net.parameters(), 2.0)
+            optimizer.step()
+            count += 1
+            for name, value in losses.items():
+                sums[name] = sums.get(name, 0.0) + float(value.detach())
+        told(epoch, {k: v / max(count, 1) for k, v in sums.items()})
+        if resume:
+            torch.save({"net": net.state_dict(), "optimizer": optimizer.state_dict(),
+                        "epoch": epoch + 1}, resume)  # fmt: skip
+    return net.eval().cpu()
+
+
+def sizes_of(one: Labelled, words: Words, config: Config) -> Sizes:
+    """Give the widths of the data and of the network."""
+    held = one.samples
+    return Sizes(
+        rank=held.rank_x.shape[1], op=held.op_x.shape[1], meet=held.meet_x.shape[1],
+        line=held.line_x.shape[1], text=words.width,
+        edge=batches.RANK_MEET, classes=len(class_names()), hidden=config.hidden,
+        layers=config.layers, words=config.words,
+    )  # fmt: skip
+
+
+def tensors(whole: Batch, hidden: int, device: torch.device | None = None) -> dict[str, Tensor]:
+    """Give a batch as the network takes it."""
+    held = {n: torch.from_numpy(np.ascontiguousarray(a)) for n, a in whole.inputs().items()}
+    held["own_x"] = torch.zeros(whole.iterations, hidden)
+    return {n: t.to(device) for n, t in held.items()}
+
+
+def _taken_up(path: str, net: Network, optimizer: torch.optim.Optimizer) -> int:
+    try:
+        held = torch.load(path, weights_only=True) if path else None
+    except FileNotFoundError:
+        held = None
+    if held is None:
+        return 0
+    net.load_state_dict(held["net"])
+    optimizer.load_state_dict(held["optimizer"])
+    return int(held["epoch"])
+
+
+def _scale(net: Network, runs: Sequence[Labelled]) -> None:
+    for name in ("rank", "op", "meet"):
+        held = np.concatenate([getattr(r.samples, f"{name}_x") for r in runs]).astype(np.float64)
+        mean, scale = held.mean(0), held.std(0)
+        getattr(net, f"{name}_mean").copy_(torch.from_numpy(mean.astype(np.float32)))
+        scale = np.maximum(scale, 0.05).astype(np.float32)
+        getattr(net, f"{name}_scale").copy_(torch.from_numpy(scale))
+
+
+def _class_weights(runs: Sequence[Labelled]) -> Tensor:
+    """Weigh classes by the root of how rare they are among runs: iterations of one are alike."""
+    count = np.zeros(len(class_names()))
+    for one in runs:
+        held = one.labels.klass[one.labels.state == POSITIVE]
+        count[np.unique(held[held >= 0])] += 1
+    weight = 1 / np.sqrt(np.maximum(count, 1))
+    return torch.from_numpy((weight / weight[count > 0].mean()).astype(np.float32))
+
+
+def _shuffled(size: int, each: int, random: np.random.Generator) -> Iterator[Ints]:
+    order = random.permutation(size)
+    for at in range(0, size, each):
+        yield order[at : at + each]
+
+
+def _drawn(
+    runs: Sequence[Labelled], words: Words, config: Config, random: np.random.Generator
+) -> tuple[Batch, dict[str, Tensor]]:
+    """Draw iterations of some runs, with texts left out by chance."""
+    parts, truth = [], {"state": [], "klass": [], "rank": [], "op": []}
+    for one in runs:
+        size = len(one.samples.step_index)
+        wanted = np.sort(random.permutation(size)[: config.iterations])
+        text = words.of(one.samples.texts.tolist())
+        text = text * (random.random((len(text), 1)) >= config.text_dropout).astype(np.float32)
+        part = batches.batch(one.samples, text, wanted)
+        parts.append(part)
+        truth["state"].append(one.labels.state[part.iteration_rows])
+        truth["klass"].append(one.labels.klass[part.iteration_rows])
+        truth["rank"].append(one.labels.rank[part.rank_rows])
+        truth["op"].append(one.labels.op[part.op_rows])
+    return batches.joined(parts), {k: torch.from_numpy(np.concatenate(v)) for k, v in truth.items()}
+
+
+def _losses(
+    net: Network, whole: Batch, truth: Mapping[str, Tensor], weights: Tensor, device: torch.device
+) -> dict[str, Tensor]:
+    """Give the losses of the four heads; what is not asked costs nothing."""
+    state, klass, rank, op = net(**tensors(whole, net.sizes.hidden, device))
+    want = {k: v.to(device) for k, v in truth.items()}
+    asked, faulty = want["state"] >= 0, want["state"] == POSITIVE
+    zero = state.sum() * 0
+    binary = nn.functional.binary_cross_entropy_with_logits
+    found = {"state": binary(state[asked], want["state"][asked].float()) if asked.any() else zero}
+    found["class"] = (
+        nn.functional.cross_entropy(
+            klass[faulty], want["klass"][faulty], weight=weights, label_smoothing=0.02
+        )
+        if faulty.any()
+        else zero
+    )
+    for name, logit in (("rank", rank), ("op", op)):
+        told = want[name] >= 0
+        found[name] = (
+            binary(logit[told], want[name][told].float(), pos_weight=torch.tensor(3.0))
+            if told.any()
+            else zero
+        )
+    return found

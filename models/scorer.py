@@ -1,0 +1,106 @@
+"""Scores by the shipped network, without torch: ONNX Runtime, one thread."""
+
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+import numpy as np
+
+from teller.errors import BadUsage
+from teller.graph.medians import Floats
+from teller.models.samples.batch import Batch, batch
+from teller.models.samples.sample import VERSION, Samples
+from teller.models.samples.words import Words
+
+OUTPUTS: Final = ("state", "klass", "rank", "op")
+AT_ONCE: Final = 256  # iterations scored together: memory stays bounded
+SHIPPED: Final = Path(__file__).parent / "weights"
+
+
+class Card(msgspec.Struct, frozen=True, kw_only=True):
+    """What a model is: read beside its weights."""
+
+    version: int  # of the samples it reads
+    classes: list[str]
+    hidden: int
+    trained_on: dict[str, Any]
+    config: dict[str, Any]
+    threshold: float  # of the chance that an iteration is abnormal
+    calibration: list[float]  # the largest chance in each healthy run of validation, ascending
+    temperature: float = 1.0
+    measured: dict[str, Any] = {}
+
+
+@dataclass(frozen=True, slots=True)
+class Scores:
+    """What the network says of a run: by iteration, rank-step and operator."""
+
+    chance: Floats  # (iterations,) that it is abnormal
+    classes: Floats  # (iterations, classes), sums to 1
+    rank: Floats  # (rank-steps,) logits of being the culprit
+    op: Floats  # (operators,) logits of being guilty
+    unknown_texts: tuple[str, ...]  # strings of the run without a vector
+
+
+class Scorer:
+    """A network with its words and its card."""
+
+    def __init__(self, folder: Path = SHIPPED) -> None:
+        """Open a model; raises `BadUsage` where it is none, or not for this version."""
+        try:
+            self.card = msgspec.json.decode((folder / "card.json").read_bytes(), type=Card)
+            self.words = Words.load(folder / "words.npz")
+            self._network = (folder / "network.onnx").read_bytes()
+        except (OSError, msgspec.DecodeError, ValueError, KeyError) as err:
+            raise BadUsage(f"{folder} holds no model that can be read: {err}") from err
+        if self.card.version != VERSION:
+            raise BadUsage(
+                f"the model in {folder} reads samples of version {self.card.version}, this is "
+                f"{VERSION}: train it again (teller train), or leave it out (--no-model)"
+            )
+
+    @cached_property
+    def _session(self) -> Any:
+        import onnxruntime  # a quarter of a second
+
+        options = onnxruntime.SessionOptions()
+        options.intra_op_num_threads = options.inter_op_num_threads = 1
+        options.log_severity_level = 3
+        return onnxruntime.InferenceSession(
+            self._network, options, providers=["CPUExecutionProvider"]
+        )
+
+    def raw(self, whole: Batch) -> dict[str, Floats]:
+        """Give the four logits of one batch."""
+        given: dict[str, Any] = dict(whole.inputs())
+        given["own_x"] = np.zeros((whole.iterations, self.card.hidden), np.float32)
+        said = self._session.run(list(OUTPUTS), given)
+        return dict(zip(OUTPUTS, said, strict=True))
+
+    def score(self, samples: Samples) -> Scores:
+        """Score all iterations of a run."""
+        strings = samples.texts.tolist()
+        text = self.words.of(strings)
+        size = len(samples.step_index)
+        chance, classes = np.zeros(size), np.zeros((size, len(self.card.classes)))
+        rank, op = np.zeros(len(samples.rank)), np.zeros(len(samples.op_rank))
+        for first in range(0, size, AT_ONCE):
+            part = batch(samples, text, np.arange(first, min(first + AT_ONCE, size)))
+            said = self.raw(part)
+            chance[part.iteration_rows] = _sigmoid(said["state"] / self.card.temperature)
+            classes[part.iteration_rows] = _softmax(said["klass"])
+            rank[part.rank_rows], op[part.op_rows] = said["rank"], said["op"]
+        unknown = tuple(s for s in strings if s not in self.words)
+        return Scores(chance, classes, rank, op, unknown)
+
+
+def _sigmoid(x: Floats) -> Floats:
+    return 1 / (1 + np.exp(-np.clip(x, -60, 60)))
+
+
+def _softmax(x: Floats) -> Floats:
+    raised = np.exp(x - x.max(axis=1, keepdims=True))
+    shares: Floats = raised / raised.sum(axis=1, keepdims=True)
+    return shares
