@@ -46,7 +46,9 @@ def like_codes(steps: RankSteps) -> Ints:
 def usual_ns(steps: RankSteps) -> Floats:
     """Give the usual time of steps of this phase in this replica, ns."""
     group = codes(steps.replica, steps.phase)
-    middle = np.array([np.median(steps.of("dur")[group == g]) for g in range(group.max(initial=-1) + 1)])
+    middle = np.array(
+        [np.median(steps.of("dur")[group == g]) for g in range(group.max(initial=-1) + 1)]
+    )
     found: Floats = np.maximum(middle[group], 1.0)
     return found
 

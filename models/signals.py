@@ -145,9 +145,9 @@ def _fill_operators(into: RankSteps, expected: pa.Table) -> None:
     first = NAMES.index(f"{next(iter(FAMILIES))}_ns")
     np.add.at(into.quantity, (row, first + code), own)
     np.add.at(into.quantity, (row, first + len(FAMILIES) + code), count)
-    np.add.at(into.quantity, (row, NAMES.index("calls")), count)
-    np.add.at(into.quantity, (row[device], NAMES.index("device")), own[device])
-    np.add.at(into.quantity, (row[~device], NAMES.index("host")), own[~device])
+    np.add.at(into.of("calls"), row, count)
+    np.add.at(into.of("device"), row[device], own[device])
+    np.add.at(into.of("host"), row[~device], own[~device])
 
 
 def _fill_collectives(into: RankSteps, members: pa.Table) -> None:
@@ -160,4 +160,4 @@ def _fill_collectives(into: RankSteps, members: pa.Table) -> None:
         ("pure", filled(members["pure_ns"], 0)),
         ("collectives", np.ones(len(row), np.int64)),
     ):
-        np.add.at(into.quantity, (row[kept], NAMES.index(name)), values[kept].astype(float))
+        np.add.at(into.of(name), row[kept], values[kept].astype(float))

@@ -36,32 +36,40 @@ def train(
     weights = _class_weights(runs).to(device)
     begun, first = time.monotonic(), _taken_up(resume, net, optimizer)
     for epoch in range(first, config.epochs):
-        net.train()
         share = max(epoch / config.epochs, (time.monotonic() - begun) / (60 * config.minutes))
         if share >= 1:
             break
         for group in optimizer.param_groups:
-            group["lr"] = config.rate * (0.02 + 0.98 * 0.5 * (1 + np.cos(np.pi * share)))
-        sums: dict[str, float] = {}
-        count = 0
-        for chosen in _shuffled(len(runs), config.runs, random):
-            whole, truth = _drawn([runs[i] for i in chosen], words, config, random)
-            losses = _losses(net, whole, truth, weights, device)
-            loss = sum(
-                (getattr(config, f"{k}_weight") * v for k, v in losses.items()), torch.zeros(())
-            )
-            optimizer.zero_grad()
-            loss.backward()
-            nn.utils.clip_grad_norm_(net.parameters(), 2.0)
-            optimizer.step()
-            count += 1
-            for name, value in losses.items():
-                sums[name] = sums.get(name, 0.0) + float(value.detach())
-        told(epoch, {k: v / max(count, 1) for k, v in sums.items()})
+            group["lr"] = config.rate * (0.02 + 0.49 * (1 + np.cos(np.pi * share)))
+        told(epoch, _epoch(net.train(), runs, words, config, optimizer, weights, random))
         if resume:
             torch.save({"net": net.state_dict(), "optimizer": optimizer.state_dict(),
                         "epoch": epoch + 1}, resume)  # fmt: skip
-    return net.eval().cpu()
+    net.eval().cpu()
+    return net
+
+
+def _epoch(
+    net: Network,
+    runs: Sequence[Labelled],
+    words: Words,
+    config: Config,
+    optimizer: torch.optim.Optimizer,
+    weights: Tensor,
+    random: np.random.Generator,
+) -> dict[str, float]:
+    """Go over all runs once; give the mean loss of each head."""
+    losses = []
+    for chosen in _shuffled(len(runs), config.runs, random):
+        whole, truth = _drawn([runs[i] for i in chosen], words, config, random)
+        each = _losses(net, whole, truth, weights)
+        loss = torch.stack([getattr(config, f"{k}_weight") * v for k, v in each.items()]).sum()
+        optimizer.zero_grad()
+        loss.backward()
+        nn.utils.clip_grad_norm_(net.parameters(), 2.0)
+        optimizer.step()
+        losses.append({k: float(v.detach()) for k, v in each.items()})
+    return {k: float(np.mean([one[k] for one in losses])) for k in losses[0]} if losses else {}
 
 
 def sizes_of(one: Labelled, words: Words, config: Config) -> Sizes:
@@ -123,7 +131,8 @@ def _drawn(
     runs: Sequence[Labelled], words: Words, config: Config, random: np.random.Generator
 ) -> tuple[Batch, dict[str, Tensor]]:
     """Draw iterations of some runs, with texts left out by chance."""
-    parts, truth = [], {"state": [], "klass": [], "rank": [], "op": []}
+    parts: list[Batch] = []
+    truth: dict[str, list[Ints]] = {k: [] for k in ("state", "klass", "rank", "op")}
     for one in runs:
         size = len(one.samples.step_index)
         wanted = np.sort(random.permutation(size)[: config.iterations])
@@ -139,9 +148,10 @@ def _drawn(
 
 
 def _losses(
-    net: Network, whole: Batch, truth: Mapping[str, Tensor], weights: Tensor, device: torch.device
+    net: Network, whole: Batch, truth: Mapping[str, Tensor], weights: Tensor
 ) -> dict[str, Tensor]:
     """Give the losses of the four heads; what is not asked costs nothing."""
+    device = weights.device
     state, klass, rank, op = net(**tensors(whole, net.sizes.hidden, device))
     want = {k: v.to(device) for k, v in truth.items()}
     asked, faulty = want["state"] >= 0, want["state"] == POSITIVE
@@ -158,7 +168,9 @@ def _losses(
     for name, logit in (("rank", rank), ("op", op)):
         told = want[name] >= 0
         found[name] = (
-            binary(logit[told], want[name][told].float(), pos_weight=torch.tensor(3.0))
+            binary(
+                logit[told], want[name][told].float(), pos_weight=torch.tensor(3.0, device=device)
+            )
             if told.any()
             else zero
         )
