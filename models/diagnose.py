@@ -12,9 +12,10 @@ from teller.errors import BadUsage, QueryRefused, TooMuch, UnknownName
 from teller.graph import judgement
 from teller.graph.finding import Finding
 from teller.graph.store import Store
-from teller.models import numeric
+from teller.models import fusion, numeric
 from teller.models.apply import Applied, apply
 from teller.models.case import Case
+from teller.models.listening import Heard
 from teller.models.rule import Rule, rules
 
 SURE_ENOUGH: Final = 0.3  # a finding less sure than this explains nothing away
@@ -30,8 +31,17 @@ class Judged:
     notes: tuple[str, ...]
 
 
-def judge(store: Store, run: int, extra: Path | None = None, baseline: int | None = None) -> Judged:
-    """Diagnose one run, compared with a healthy one where `baseline` names it."""
+def judge(
+    store: Store,
+    run: int,
+    extra: Path | None = None,
+    baseline: int | None = None,
+    heard: Heard | None = None,
+) -> Judged:
+    """Diagnose one run, compared with a healthy one where `baseline` names it.
+
+    `heard` is what the model says of it; None leaves the model out.
+    """
     case = Case(store, run, baseline)
     found: list[tuple[Rule, Finding]] = []
     unanswered = []
@@ -44,8 +54,11 @@ def judge(store: Store, run: int, extra: Path | None = None, baseline: int | Non
         loud = (f for f in said if f.severity != "info" or judgement.claims(f) != "fault")
         found += [(rule, f) for f in loud]
     steps = case.steps
-    kept = [_with_numeric(f, steps) for f in _explained(found)]
-    return Judged(judgement.ordered(kept), steps, (*not_seen(store, run), *unanswered))
+    heard = heard or Heard()
+    voiced = fusion.fused(_explained(found), heard.said, run, heard.evidence, len(case.ranks))
+    kept = [_with_numeric(f, steps) for f in voiced]
+    notes = (*not_seen(store, run), *unanswered, *heard.notes)
+    return Judged(judgement.ordered(kept), steps, notes)
 
 
 def applied(rule: Rule, case: Case) -> Applied:

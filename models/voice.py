@@ -37,6 +37,7 @@ class Said:
     end_ns: int
     excess_ns: int
     share: float  # of the time of these iterations
+    worst: tuple[int, int]  # rank and step_index of the largest excess, on the culprit if it is one
 
 
 def episodes(
@@ -87,12 +88,20 @@ def _said(
     start, end = int(samples.start_ns[rows].min()), int(samples.end_ns[rows].max())
     whole = int((samples.end_ns[rows] - samples.start_ns[rows]).sum())
     guilty = _operators(samples, scores, rows)
+    who = _culprit(klass, _ranks(samples, scores, rows), guilty, hosts, devices)
     return Said(
-        klass, float(np.quantile(scores.chance[rows], 0.75)), float(shares[first]),
-        _culprit(klass, _ranks(samples, scores, rows), guilty, hosts, devices), guilty,
+        klass, float(np.quantile(scores.chance[rows], 0.75)), float(shares[first]), who, guilty,
         tuple(np.sort(samples.step_index[rows]).tolist()), start, end, excess,
-        excess / max(whole, 1),
+        excess / max(whole, 1), _worst(samples, rows, who.ranks),
     )  # fmt: skip
+
+
+def _worst(samples: Samples, rows: Ints, ranks: Sequence[int]) -> tuple[int, int]:
+    mine = np.isin(samples.rank_of, rows)
+    if ranks and np.isin(samples.rank[mine], ranks).any():
+        mine &= np.isin(samples.rank, ranks)
+    at = np.flatnonzero(mine)[np.argmax(samples.rank_excess_ns[mine])]
+    return int(samples.rank[at]), int(samples.rank_step[at])
 
 
 def _ranks(samples: Samples, scores: Scores, rows: Ints) -> list[int]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 
-from teller.errors import NothingUsable, UnknownName
+from teller.errors import BadUsage, NothingUsable, UnknownName
 from teller.graph import judgement, recall, targets
 from teller.graph.finding import Diagnosis, InputSummary, Quality, RunSummary, Severity
 from teller.graph.keep import keep, rest
@@ -19,6 +19,7 @@ from teller.ingest.run import Progress, Silent
 from teller.ingest.source import Remark
 from teller.ingest.who import Told
 from teller.models import diagnose as judging
+from teller.models import listening
 from teller.models.diagnose import Judged
 from teller.models.rule import RULESET
 
@@ -56,6 +57,7 @@ class Options:
     fail_on: Severity = "low"
     slo: Mapping[str, int] = field(default_factory=dict)  # targets of `teller.graph.targets`
     scheduler: str = "threads"  # of `teller.ingest.plan`
+    model: bool = True  # ask the shipped model as well
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,12 +205,21 @@ def judge_runs(
     progress.start("diagnosing", len(runs))
     with workspace.reader([*runs, *([] if baseline is None else [baseline])]) as store:
         for run in runs:
-            judged[run] = judging.judge(store, run, options.rules_dir, baseline)
+            heard = _heard(workspace, run, store) if options.model else None
+            judged[run] = judging.judge(store, run, options.rules_dir, baseline, heard)
             progress.step()
     progress.done()
     with workspace.writer(project, rest) as writer:
         keep(writer, {run: one.findings for run, one in judged.items()}, RULESET)
     return judged
+
+
+def _heard(workspace: Workspace, run: int, store: "Store") -> listening.Heard:
+    """Ask the model; where it cannot be asked, say why: rules and numbers still answer."""
+    try:
+        return listening.hear(workspace.archive.folder_of(run), store, run)
+    except BadUsage as err:
+        return listening.Heard(notes=(f"the model was not asked: {err}",))
 
 
 def remember(workspace: Workspace, run: int) -> Diagnosis:

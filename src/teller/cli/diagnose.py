@@ -53,6 +53,9 @@ def diagnose(
     rules: options.RulesDir = None,
     slo: options.Slo = "",
     scheduler: options.Scheduler = "threads",
+    no_model: Annotated[
+        bool, typer.Option("--no-model", help="Ask rules and numbers alone.")
+    ] = False,
     quiet: options.Quiet = False,
 ) -> int:
     """Find what is wrong in runs, reading in first what is not stored yet.
@@ -67,6 +70,7 @@ def diagnose(
     wanted = pipeline.Options(
         rank_regex=rank_regex, host_regex=host_regex, deployment=deployment, baseline=baseline,
         rules_dir=rules, fail_on=fail_on, slo=targets.parsed(slo), scheduler=scheduler,
+        model=not no_model,
     )  # fmt: skip
     place = options.workspace_at(workspace, store)
     with progress.shown_on(sys.stderr, quiet=quiet) as bars:
