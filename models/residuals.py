@@ -1,4 +1,4 @@
-"""How far each step is from what it should be: against its own rank's like steps, and its peers.
+"""How far each step is from what it should be: by its load, by its peers, by its rank's habit.
 
 All are logarithms of ratios or shares of the step, so that they say the same of a fast and of a
 slow machine. Load (phase, batch, tokens) explains what load explains: like is compared with like.
@@ -8,60 +8,43 @@ from typing import Final
 
 import numpy as np
 
-from teller.graph.medians import Floats, Ints, codes, leave_one_out_median
+from teller.graph.medians import Floats, codes, leave_one_out_median
+from teller.models.expectation import expected, usual_of
 from teller.models.signals import NAMES, TIMED, RankSteps
 
 FLOOR: Final = 0.01  # of a step's usual time: less is nothing
-FEW: Final = 3  # like steps that are too few to compare with
 LIMIT: Final = 6.0  # of a logarithm: beyond, more is no news
+VIEWS: Final = ("load", "load_habit", "peers", "peers_habit", "step")
 HEAD: Final = ("excess", "waits", "lateness", "batch", "tokens", "decode", "prefill", "mixed")
-FEATURES: Final = (
-    *(f"{n}/like" for n in NAMES), *(f"{n}/peers" for n in NAMES), *(f"{n}/step" for n in NAMES),
-    *HEAD,
-)  # fmt: skip
+FEATURES: Final = (*(f"{n}/{v}" for v in VIEWS for n in NAMES), *HEAD)
 
 
 def residuals(steps: RankSteps) -> Floats:
     """Give the features of each rank-step, of shape (rank-steps, len(FEATURES)).
 
-    `x/like` compares with the same rank's steps of the same load, `x/peers` with the other ranks of
-    the replica in the same step, `x/step` with the step's own usual time (a share, a count's log).
+    `x/load` compares with what the load makes usual in this stage, `x/peers` with the other ranks
+    of the stage in the same step; `…_habit` with what is usual of that comparison for the rank, so
+    that what is always so falls out. `x/step` is a share of the usual step, or a count's logarithm.
     """
     if not len(steps):
         return np.zeros((0, len(FEATURES)))
     usual = usual_ns(steps)
     floor = np.where(TIMED, FLOOR * usual[:, None], 0.5)
-    like = _ratio(steps.quantity, _like(steps), floor)
+    load = _ratio(steps.quantity, expected(steps), floor)
     peers = _ratio(steps.quantity, _peers(steps), floor)
+    habits = [v - usual_of(steps.rank, v) for v in (load, peers)]
     share = np.where(TIMED, np.log1p(steps.quantity / usual[:, None]), np.log1p(steps.quantity) / 4)
-    return np.concatenate([like, peers, share, _head(steps, usual)], axis=1)
-
-
-def like_codes(steps: RankSteps) -> Ints:
-    """Give a number to each rank, phase and load, batch and tokens within a quarter octave."""
-    load = np.rint(4 * np.log2(np.nan_to_num(steps.load) + 1)).astype(np.int64)
-    return codes(steps.rank, steps.phase, load[:, 0], load[:, 1])
+    views = [load, habits[0], peers, habits[1], share]
+    return np.concatenate([*views, _head(steps, usual)], axis=1)
 
 
 def usual_ns(steps: RankSteps) -> Floats:
     """Give the usual time of steps of this phase in this replica, ns."""
     group = codes(steps.replica, steps.phase)
-    middle = np.array(
-        [np.median(steps.of("dur")[group == g]) for g in range(group.max(initial=-1) + 1)]
-    )
+    count = group.max(initial=-1) + 1
+    middle = np.array([np.median(steps.of("dur")[group == g]) for g in range(count)])
     found: Floats = np.maximum(middle[group], 1.0)
     return found
-
-
-def _like(steps: RankSteps) -> Floats:
-    """Give what like steps of the same rank took; where there are few, all of its phase."""
-    near, wide = like_codes(steps), codes(steps.rank, steps.phase)
-    columns = []
-    for values in steps.quantity.T:
-        close, number = leave_one_out_median(near, values)
-        far, _ = leave_one_out_median(wide, values)
-        columns.append(np.where(number > FEW, close, far))
-    return np.stack(columns, axis=1)
 
 
 def _peers(steps: RankSteps) -> Floats:

@@ -5,7 +5,6 @@ from typing import Final
 
 import msgspec
 
-from teller.models.samples import sample
 from teller.models.samples.labels import Labels
 from teller.models.samples.sample import Samples
 
@@ -20,8 +19,6 @@ class About(msgspec.Struct, frozen=True, kw_only=True):
     twin: bool
     engine: str
     model: str
-    hosts: list[str]  # of each rank, in order of rank
-    version: int = sample.VERSION
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,19 @@ from teller.models.residuals import LIMIT
 from teller.models.signals import RankSteps
 
 OPS: Final = ("all_reduce", "all_gather", "reduce_scatter", "all_to_all", "broadcast")
-NAMES: Final = ("calls", "pure", "pure_like", "skew", "worst_skew", "bytes", "ranks", *OPS, "other")
+NAMES: Final = (
+    "calls",
+    "pure",
+    "pure_each",
+    "hosts",
+    "pure_like",
+    "skew",
+    "worst_skew",
+    "bytes",
+    "ranks",
+    *OPS,
+    "other",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +63,8 @@ def meetings(run: Archived, steps: RankSteps, iteration: Ints, usual: Floats) ->
     size = filled(members["size_bytes"], 0).astype(float)
     columns = [
         np.log1p(calls) / 4, np.log1p(calls * pure / of),
+        # An all-reduce of so many bytes over so many ranks takes what physics lets it: no ratio.
+        np.log1p(pure / 1000), _hosts(run, members, key),
         np.where(np.isnan(should), 0.0, np.clip(ratio, -LIMIT, LIMIT)),
         np.log1p(10 * skew), np.log1p(10 * worst / of),
         np.log1p(_sums(key, size) / np.bincount(key)) / 10,
@@ -64,6 +78,17 @@ def meetings(run: Archived, steps: RankSteps, iteration: Ints, usual: Floats) ->
     shares = [np.log1p(10 * p / usual[row][at]) for p in part[:2]] + [part[2] / weight]
     return Meetings(own, np.concatenate([np.stack(columns, axis=1), kinds], axis=1),
                     row[at], key[at], np.stack(shares, axis=1))  # fmt: skip
+
+
+def _hosts(run: Archived, members: pa.Table, key: Ints) -> Floats:
+    """Give on how many hosts the ranks of each gathered row are, as a logarithm."""
+    ranks = run.ranks
+    host = pc.index_in(ranks["host"], pc.unique(ranks["host"])).to_numpy().astype(np.int64)
+    order = np.argsort(ints(ranks["rank"]))
+    at = np.searchsorted(ints(ranks["rank"])[order], ints(members["rank"]))
+    pairs = np.unique(np.stack([key, host[order][np.minimum(at, len(order) - 1)]]), axis=1)
+    found: Floats = np.log(np.bincount(pairs[0]).astype(float))
+    return found
 
 
 def _each(members: pa.Table) -> dict[str, Floats]:
