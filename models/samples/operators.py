@@ -14,8 +14,8 @@ from teller.models.signals import FAMILIES, RankSteps
 
 MOST: Final = 20  # operators of a rank-step that are kept: those furthest off, then the longest
 NAMES: Final = (
-    "own", "excess", "excess_habit", "expected", "like", "calls_like", "calls", "wait", "late", "last",
-    "device", "peers", "comm", *FAMILIES,
+    "own", "excess", "excess_habit", "expected", "like", "calls_like", "calls", "wait", "late",
+    "last", "device", "peers", "comm", *FAMILIES,
 )  # fmt: skip
 
 
@@ -46,7 +46,8 @@ def operators(run: Archived, steps: RankSteps, usual: Floats) -> Operators:
     alike = codes(steps.rank[row], steps.phase[row], word)
     habit = excess - np.nan_to_num(leave_one_out_median(alike, excess)[0])
     columns = [
-        np.log1p(own / of), _signed(excess), _signed(habit), _log_ratio(own, own - _reals(table, "excess_ns"), of),
+        np.log1p(own / of), _signed(excess), _signed(habit),
+        _log_ratio(own, own - _reals(table, "excess_ns"), of),
         _log_ratio(own, leave_one_out_median(alike, own)[0], of),
         _log_ratio(count, leave_one_out_median(alike, count)[0], np.full(len(of), 50.0)),
         np.log1p(count) / 4, np.log1p(wait), _signed(late), _reals(table, "last"),
