@@ -57,7 +57,8 @@ def hear(generation: Path, store: Store, run: int, folder: Path = SHIPPED) -> He
     case = Case(store, run)
     hosts = {r: str(row["host"] or "") for r, row in case.ranks.items()}
     devices = {r: str(row["device"]) for r, row in case.ranks.items() if row["device"]}
-    said = episodes(samples, scores, model.card.classes, model.card.threshold, hosts, devices)
+    threshold, _ = model.card.curve.threshold()
+    said = episodes(samples, scores, model.card.classes, threshold, hosts, devices)
     shown = tuple(tuple(_evidence(one, case)) for one in said)
     return Heard(tuple(said), shown, tuple(_notes(said, samples, scores)), samples, scores)
 

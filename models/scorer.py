@@ -10,6 +10,7 @@ import numpy as np
 
 from teller.errors import BadUsage
 from teller.graph.medians import Floats
+from teller.models.calibration import Curve
 from teller.models.samples.batch import Batch, batch
 from teller.models.samples.sample import VERSION, Samples
 from teller.models.samples.words import Words
@@ -27,10 +28,8 @@ class Card(msgspec.Struct, frozen=True, kw_only=True):
     hidden: int
     trained_on: dict[str, Any]
     config: dict[str, Any]
-    threshold: float  # of the chance that an iteration is abnormal
-    calibration: list[float]  # the largest chance in each healthy run of validation, ascending
-    temperature: float = 1.0
-    measured: dict[str, Any] = {}
+    curve: Curve  # rate of false alarms by threshold, of the calibration runs
+    measured: dict[str, dict[str, float]] = {}  # by set
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +88,7 @@ class Scorer:
         for first in range(0, size, AT_ONCE):
             part = batch(samples, text, np.arange(first, min(first + AT_ONCE, size)))
             said = self.raw(part)
-            chance[part.iteration_rows] = _sigmoid(said["state"] / self.card.temperature)
+            chance[part.iteration_rows] = _sigmoid(said["state"])
             classes[part.iteration_rows] = _softmax(said["klass"])
             rank[part.rank_rows], op[part.op_rows] = said["rank"], said["op"]
         unknown = tuple(s for s in strings if s not in self.words)
