@@ -22,6 +22,7 @@ from teller.models import diagnose as judging
 from teller.models import listening
 from teller.models.diagnose import Judged
 from teller.models.rule import RULESET
+from teller.models.scorer import SHIPPED
 
 if TYPE_CHECKING:
     from teller.graph.store import Store
@@ -57,7 +58,7 @@ class Options:
     fail_on: Severity = "low"
     slo: Mapping[str, int] = field(default_factory=dict)  # targets of `teller.graph.targets`
     scheduler: str = "threads"  # of `teller.ingest.plan`
-    model: bool = True  # ask the shipped model as well
+    model: Path | None = SHIPPED  # folder of the model to ask as well; None: ask none
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,7 +206,7 @@ def judge_runs(
     progress.start("diagnosing", len(runs))
     with workspace.reader([*runs, *([] if baseline is None else [baseline])]) as store:
         for run in runs:
-            heard = _heard(workspace, run, store) if options.model else None
+            heard = _heard(workspace, run, store, options.model) if options.model else None
             judged[run] = judging.judge(store, run, options.rules_dir, baseline, heard)
             progress.step()
     progress.done()
@@ -214,10 +215,10 @@ def judge_runs(
     return judged
 
 
-def _heard(workspace: Workspace, run: int, store: "Store") -> listening.Heard:
+def _heard(workspace: Workspace, run: int, store: "Store", model: Path) -> listening.Heard:
     """Ask the model; where it cannot be asked, say why: rules and numbers still answer."""
     try:
-        return listening.hear(workspace.archive.folder_of(run), store, run)
+        return listening.hear(workspace.archive.folder_of(run), store, run, model)
     except BadUsage as err:
         return listening.Heard(notes=(f"the model was not asked: {err}",))
 

@@ -26,6 +26,7 @@ from teller.cli import (
     simulate,
     testbed,
     trace,
+    train,
     watch,
 )
 from teller.errors import TellerError
@@ -60,7 +61,7 @@ def _teller(
 
 for _module in (
     demo, doctor, collect, ingest, diagnose, watch, diff, report, trace, query, rules, runs,
-    export, push, migrate, simulate, testbed,
+    export, push, migrate, simulate, testbed, train,
 ):  # fmt: skip
     _module.add_to(app)
 

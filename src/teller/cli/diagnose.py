@@ -53,6 +53,16 @@ def diagnose(
     rules: options.RulesDir = None,
     slo: options.Slo = "",
     scheduler: options.Scheduler = "threads",
+    model: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIR",
+            exists=True,
+            file_okay=False,
+            show_default=False,
+            help="Ask this model (of teller train), and not the one that ships.",
+        ),
+    ] = None,
     no_model: Annotated[
         bool, typer.Option("--no-model", help="Ask rules and numbers alone.")
     ] = False,
@@ -64,13 +74,14 @@ def diagnose(
     """
     from teller import pipeline
     from teller.graph import judgement, targets
+    from teller.models.scorer import SHIPPED
     from teller.ui import progress
 
     chosen = format or (_FORMATS.get(output.suffix.lower()) if output else None) or "text"
     wanted = pipeline.Options(
         rank_regex=rank_regex, host_regex=host_regex, deployment=deployment, baseline=baseline,
         rules_dir=rules, fail_on=fail_on, slo=targets.parsed(slo), scheduler=scheduler,
-        model=not no_model,
+        model=None if no_model else model or SHIPPED,
     )  # fmt: skip
     place = options.workspace_at(workspace, store)
     with progress.shown_on(sys.stderr, quiet=quiet) as bars:

@@ -1,5 +1,6 @@
 """`teller simulate`: makes runs of a simulated cluster, in the formats of real tools."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -60,7 +61,9 @@ def simulate(
     layout: Annotated[
         str,
         typer.Option(
-            metavar="tp=N,pp=N,dp=N,hosts=N", show_default=False, help="Ranks of each kind."
+            metavar="tp=N,pp=N,dp=N,hosts=N,prefill=N",
+            show_default=False,
+            help="Ranks of each kind; of the dp replicas, how many only prefill.",
         ),
     ] = "",
     set_name: Annotated[
@@ -92,8 +95,9 @@ def simulate(
         return 0
     wanted = Wanted(engine, model, gpu, mode, _layout(layout) if layout else None, steps)
     _check(kinds, wanted)
-    for number in range(count):
-        _make(seed + number, kinds, wanted, severity, folder, twin=twin, quiet=quiet)
+    for number in range(seed, seed + count):
+        fitting = _apart(kinds, wanted, number)
+        _make(number, kinds, fitting, severity, folder, twin=twin, quiet=quiet)
     out.note(f"next: teller diagnose {folder}", quiet=quiet)
     return 0
 
@@ -141,6 +145,16 @@ def _make(
         out.note(f"{made.folder}: {made.spans:,} spans, {what}", quiet=quiet)
 
 
+def _apart(kinds: tuple[str, ...], wanted: "Wanted", seed: int) -> "Wanted":
+    """Let prefill be apart from decode where a cause needs it, and no layout is given."""
+    from teller.lab.simulator import causes, draw
+
+    if wanted.layout or not any("disaggregated" in causes.spec(k).needs for k in kinds):
+        return wanted
+    layout = draw.disaggregated(draw.apart(seed), wanted.largest, hosts=2)
+    return replace(wanted, layout=layout)
+
+
 def _check(kinds: tuple[str, ...], wanted: "Wanted") -> None:
     """Refuse names that do not exist before anything is made."""
     from teller.lab.simulator import causes
@@ -160,7 +174,7 @@ def _layout(text: str) -> "Layout":
     try:
         given = {k.strip(): int(v) for k, _, v in (p.partition("=") for p in text.split(","))}
         return Layout(given.pop("tp", 1), given.pop("pp", 1), given.pop("dp", 1),
-                      given.pop("hosts", 1), **given)  # fmt: skip
+                      given.pop("hosts", 1), given.pop("prefill", 0), **given)  # fmt: skip
     except (TypeError, ValueError) as err:
         raise BadUsage(f"--layout {text}: not of the form tp=4,pp=2,dp=1,hosts=2") from err
 

@@ -2,11 +2,12 @@
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 
 from teller.errors import BadUsage, NothingUsable
+from teller.ingest.run import Progress
 from teller.learning import corpus
 from teller.models.calibration import curve
 from teller.models.measures import figures
@@ -25,25 +26,12 @@ CARD: Final = "card.json"
 NEEDED: Final = "training needs more packages: pip install 'teller-rca[learn]'"
 
 
-class Told(Protocol):
-    """What hears of the progress."""
-
-    def start(self, what: str, count: int | None) -> None:
-        """Begin a stage of so many steps."""
-
-    def step(self) -> None:
-        """Tell that one is done."""
-
-    def done(self) -> None:
-        """End the stage."""
-
-
 def make(
     train: Sequence[Path],
     validation: Sequence[Path],
     out: Path,
     config: "Config",
-    told: Told,
+    told: Progress,
     *,
     cache: Path,
     encoder: str = "",
@@ -88,7 +76,7 @@ def make(
 
 
 def runs_of(
-    folders: Sequence[Path], cache: Path, told: Told, say: Callable[[str], None]
+    folders: Sequence[Path], cache: Path, told: Progress, say: Callable[[str], None]
 ) -> list[Labelled]:
     """Read the labelled runs below some folders; one without a truth is left out."""
     found = sorted(
