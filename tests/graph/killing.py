@@ -4,7 +4,8 @@ import os
 import random
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 from teller.graph.neo4j_address import PASSWORD, USER, Address
 
@@ -34,7 +35,18 @@ def wait_for(limit: int, done: Callable[[], int], process: subprocess.Popen[str]
 
 def killed(limit: int, done: Callable[[], int], process: subprocess.Popen[str]) -> bool:
     """Kill the program when so much is done; tell whether it was not at its end before."""
-    wait_for(limit, done, process)
-    process.kill()
-    process.communicate()
+    with ended(process):
+        wait_for(limit, done, process)
     return process.returncode == -9
+
+
+@contextmanager
+def ended(process: subprocess.Popen[str]) -> Iterator[None]:
+    """See to it that a program is gone afterwards, also where the test fails or is skipped."""
+    try:
+        yield
+    finally:
+        process.kill()
+        process.wait()
+        assert process.stderr
+        process.stderr.close()

@@ -17,7 +17,7 @@ from teller.graph.shared import SharedWorkspace
 from teller.graph.tables import TABLES, fit
 from teller.graph.workspace import Files, Workspace
 from tests.graph.alike import Graph, graph
-from tests.graph.killing import killed, moments, started, wait_for
+from tests.graph.killing import ended, killed, moments, started, wait_for
 
 pytestmark = [pytest.mark.neo4j, pytest.mark.slow]
 
@@ -113,10 +113,11 @@ def test_a_server_that_is_started_again_during_a_load_ends_in_the_same_graph(
     with Neo4jStore(at) as store:
         wanted = undisturbed(workspace, store)
     process = pushing(workspace, at)
-    with connect(at) as driver:
-        wait_for(SPANS // 2, counting(driver), process)
-    assert start() == at
-    said = process.communicate()[1]
+    with ended(process):
+        with connect(at) as driver:
+            wait_for(SPANS // 2, counting(driver), process)
+        assert start() == at
+        said = process.communicate()[1]
     assert process.returncode == 0 or "do the same again" in said
     last = pushing(workspace, at)
     assert (last.communicate()[1], last.returncode) == ("", 0)
