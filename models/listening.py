@@ -1,4 +1,4 @@
-"""Ask the shipped model about a run of the archive, and show what its words rest on."""
+"""Ask a model about a run of the archive, and show what its words rest on."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from teller.graph.store import Store
 from teller.models.archived import Archived
 from teller.models.case import Case
 from teller.models.samples.sample import Samples, samples_of
-from teller.models.scorer import SHIPPED, Scorer, Scores
+from teller.models.scorer import Scorer, Scores
 from teller.models.voice import UNKNOWN, Said, episodes
 
 PLACE_MASK: Final = (1 << ids.PLACE_BITS) - 1
@@ -42,12 +42,12 @@ class Heard:
 
 
 @cache
-def scorer(folder: Path = SHIPPED) -> Scorer:
+def scorer(folder: Path) -> Scorer:
     """Give the model of a folder, opened once."""
     return Scorer(folder)
 
 
-def hear(generation: Path, store: Store, run: int, folder: Path = SHIPPED) -> Heard:
+def hear(generation: Path, store: Store, run: int, folder: Path) -> Heard:
     """Score a run; its tables come from `generation`, the evidence from the store."""
     model = scorer(folder)
     samples = samples_of(Archived(generation))

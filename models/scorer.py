@@ -17,7 +17,6 @@ from teller.models.samples.words import Words
 
 OUTPUTS: Final = ("state", "klass", "rank", "op")
 AT_ONCE: Final = 256  # iterations scored together: memory stays bounded
-SHIPPED: Final = Path(__file__).parent / "weights"
 
 
 class Card(msgspec.Struct, frozen=True, kw_only=True):
@@ -46,7 +45,7 @@ class Scores:
 class Scorer:
     """A network with its words and its card."""
 
-    def __init__(self, folder: Path = SHIPPED) -> None:
+    def __init__(self, folder: Path) -> None:
         """Open a model; raises `BadUsage` where it is none, or not for this version."""
         try:
             self.card = msgspec.json.decode((folder / "card.json").read_bytes(), type=Card)

@@ -22,7 +22,6 @@ from teller.models import diagnose as judging
 from teller.models import listening
 from teller.models.diagnose import Judged
 from teller.models.rule import RULESET
-from teller.models.scorer import SHIPPED
 
 if TYPE_CHECKING:
     from teller.graph.store import Store
@@ -58,7 +57,7 @@ class Options:
     fail_on: Severity = "low"
     slo: Mapping[str, int] = field(default_factory=dict)  # targets of `teller.graph.targets`
     scheduler: str = "threads"  # of `teller.ingest.plan`
-    model: Path | None = SHIPPED  # folder of the model to ask as well; None: ask none
+    model: Path | None = None  # folder of a model to ask as well
 
 
 @dataclass(frozen=True, slots=True)

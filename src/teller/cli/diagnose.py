@@ -60,12 +60,9 @@ def diagnose(
             exists=True,
             file_okay=False,
             show_default=False,
-            help="Ask this model (of teller train), and not the one that ships.",
+            help="Ask this model as well, one of teller train.",
         ),
     ] = None,
-    no_model: Annotated[
-        bool, typer.Option("--no-model", help="Ask rules and numbers alone.")
-    ] = False,
     quiet: options.Quiet = False,
 ) -> int:
     """Find what is wrong in runs, reading in first what is not stored yet.
@@ -74,14 +71,13 @@ def diagnose(
     """
     from teller import pipeline
     from teller.graph import judgement, targets
-    from teller.models.scorer import SHIPPED
     from teller.ui import progress
 
     chosen = format or (_FORMATS.get(output.suffix.lower()) if output else None) or "text"
     wanted = pipeline.Options(
         rank_regex=rank_regex, host_regex=host_regex, deployment=deployment, baseline=baseline,
         rules_dir=rules, fail_on=fail_on, slo=targets.parsed(slo), scheduler=scheduler,
-        model=None if no_model else model or SHIPPED,
+        model=model,
     )  # fmt: skip
     place = options.workspace_at(workspace, store)
     with progress.shown_on(sys.stderr, quiet=quiet) as bars:

@@ -131,7 +131,7 @@ def _make(
     scene, _ = scene_of(seed, wanted)
     for kind in kinds:
         if not causes.fits(causes.spec(kind), scene):
-            needs = ", ".join(causes.spec(kind).needs)
+            needs = ", ".join(causes.spec(kind).needs) or "prefill where it decodes"
             raise BadUsage(
                 f"--fault {kind} needs {needs}, which the scene of seed {seed} has not "
                 f"({len(scene.places)} ranks on {len(scene.hosts)} hosts, {scene.mode}); "
@@ -173,10 +173,16 @@ def _layout(text: str) -> "Layout":
 
     try:
         given = {k.strip(): int(v) for k, _, v in (p.partition("=") for p in text.split(","))}
-        return Layout(given.pop("tp", 1), given.pop("pp", 1), given.pop("dp", 1),
+        made = Layout(given.pop("tp", 1), given.pop("pp", 1), given.pop("dp", 1),
                       given.pop("hosts", 1), given.pop("prefill", 0), **given)  # fmt: skip
     except (TypeError, ValueError) as err:
         raise BadUsage(f"--layout {text}: not of the form tp=4,pp=2,dp=1,hosts=2") from err
+    if made.prefill and (made.prefill >= made.dp or made.pp > 1 or made.dp % made.hosts):
+        raise BadUsage(
+            f"--layout {text}: fewer replicas prefill than dp, and each has pp=1 and one host; "
+            "for example tp=2,dp=2,hosts=2,prefill=1"
+        )
+    return made
 
 
 def _list() -> None:
