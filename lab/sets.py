@@ -6,7 +6,7 @@ root seeds from ranges that do not meet, so that no relative crosses from one to
 
 import tomllib
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from importlib.resources import files
 from typing import Any, Final
@@ -14,7 +14,7 @@ from typing import Any, Final
 import numpy as np
 
 from teller.errors import UnknownName
-from teller.lab.simulator import causes
+from teller.lab.simulator import causes, draw
 from teller.lab.simulator.draw import Wanted
 from teller.lab.simulator.produce import name_of
 from teller.lab.simulator.scene import Scene
@@ -34,6 +34,7 @@ class SetLaw:
     largest: tuple[tuple[int, float], ...]
     causes: tuple[float, ...]
     twin: float
+    disaggregated: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +64,7 @@ def law(name: str) -> SetLaw:
     return SetLaw(
         name, row["first_seed"], row["roots"], tuple(row["steps"]),
         tuple((r, s) for r, s in row["largest"]), tuple(row["causes"]), row["twin"],
+        row["disaggregated"],
     )  # fmt: skip
 
 
@@ -84,19 +86,24 @@ def _root(one: SetLaw, seed: int) -> Iterator[Member]:
     shares = np.array([s for _, s in one.largest])
     largest = int(ranks[random.choice(len(ranks), p=shares / shares.sum())])
     wanted = Wanted(steps=int(random.integers(*one.steps)), largest=largest)
+    apart = draw.apart(seed)
+    if apart.random() < one.disaggregated:
+        wanted = replace(wanted, layout=draw.disaggregated(apart, largest))
     count = int(random.choice(len(one.causes), p=np.array(one.causes)))
     twin = bool(random.random() < one.twin)
-    kinds = _kinds(seed, wanted, count, random) if count else ()
+    kinds = _kinds(seed, wanted, count, random, one.disaggregated) if count else ()
     yield Member(Order(seed, kinds, wanted), seed)
     if kinds and twin:
         yield Member(Order(seed, kinds, wanted, twin=True), seed)
 
 
-def _kinds(seed: int, wanted: Wanted, count: int, random: np.random.Generator) -> tuple[str, ...]:
+def _kinds(
+    seed: int, wanted: Wanted, count: int, random: np.random.Generator, apart: float
+) -> tuple[str, ...]:
     """Draw causes among those that the scene can have; rarely possible ones more often."""
     scene, _ = scene_of(seed, wanted)
     fitting = [k for k, s in causes.specs().items() if causes.fits(s, scene)]
-    weights = np.array([_weight(k) for k in fitting])
+    weights = np.array([_weight(k, apart) for k in fitting])
     drawn = random.choice(
         len(fitting), size=min(count, len(fitting)), replace=False, p=weights / weights.sum()
     )
@@ -106,17 +113,18 @@ def _kinds(seed: int, wanted: Wanted, count: int, random: np.random.Generator) -
 
 
 @cache
-def _weight(kind: str) -> float:
+def _weight(kind: str, apart: float) -> float:
     """Give one over the share of scenes that fit a cause, so that causes are equally frequent."""
     spec = causes.spec(kind)
+    if "disaggregated" in spec.needs:
+        between = sum(c.hosts > 1 for c in draw.DISAGGREGATED) / len(draw.DISAGGREGATED)
+        return 1 / (apart * between)
     fit = sum(causes.fits(spec, scene) for scene in _sample())
     return len(_sample()) / max(fit, 1)
 
 
 @cache
 def _sample() -> tuple[Scene, ...]:
-    from teller.lab.simulator import draw
-
     return tuple(draw.scene(seed, Wanted(largest=8)) for seed in range(300))
 
 

@@ -95,6 +95,12 @@ def _custom_off(cause: Cause, now: Now, out: Effects) -> None:
     out.own_all_reduce = False
 
 
+@act("kv_transfer_slow")
+def _kv_transfer_slow(cause: Cause, now: Now, out: Effects) -> None:
+    link = (cause.peer, cause.host)
+    out.transfers[link] = out.transfers.get(link, 1.0) * cause.severity
+
+
 @act("collective_missing_rank")
 def _missing(cause: Cause, now: Now, out: Effects) -> None:
     if now.step == cause.first:

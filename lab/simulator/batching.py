@@ -27,6 +27,7 @@ class Work:
     end_ns: int = -1
     preemptions: int = 0
     steps: list[int] = field(default_factory=list)
+    brought: bool = False  # its cache was made elsewhere, and is there when it is admitted
 
     @property
     def cached(self) -> int:
@@ -107,8 +108,11 @@ class Scheduler:
                     budget -= new
         while self.waiting and budget > 0 and not blocked and self._fits(self.waiting[0]):
             one = self.waiting.popleft()
-            one.target = one.prompt + one.made
-            new = min(one.target, budget)
+            if one.brought:  # only the last token of the prompt is still to be computed
+                one.brought, new = False, 1
+            else:
+                one.target = one.prompt + one.made
+                new = min(one.target, budget)
             self.running.append(one)
             chosen.append((one, new))
             budget -= new

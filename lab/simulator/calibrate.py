@@ -1,10 +1,12 @@
 """Sets the rate of requests so that a scene's batch is as large as it was drawn, and does not grow.
 
 By Little's law: with batch B, mean output o, time d of a decode step and time p of a prefill, the
-rate of a replica is B / (o d + B p).
+rate of a replica is B / (o d + B p). Where prefill is apart, B / (o d), and no more than the
+replicas that prefill can take.
 """
 
 from dataclasses import replace
+from typing import Final
 
 import numpy as np
 
@@ -15,6 +17,8 @@ from teller.lab.simulator.effects import Effects
 from teller.lab.simulator.library import Library
 from teller.lab.simulator.play import Plan, Player
 from teller.lab.simulator.scene import Scene
+
+_BUSIEST: Final = 0.65  # share of its time that a replica prefills
 
 
 def calibrated(scene: Scene, names: Dialect, batch: float) -> Scene:
@@ -30,6 +34,9 @@ def calibrated(scene: Scene, names: Dialect, batch: float) -> Scene:
     prefill = Batch(contexts=1, context_tokens=new, cached=0, pairs=new * new / 2)
     a, b = (_step_ns(scene, names, one) for one in (decode, prefill))
     rate = count / (output * a + count * b) * 1e9
+    if scene.prefill:
+        decoded = (scene.dp - scene.prefill) * count / (output * a) * 1e9
+        rate = min(decoded, _BUSIEST * scene.prefill / b * 1e9) / scene.dp
     return replace(scene, load=replace(load, rate=rate), seconds=scene.seconds * a / 1e9)
 
 

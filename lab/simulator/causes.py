@@ -9,6 +9,7 @@ from typing import Any, Final
 import numpy as np
 
 from teller.errors import UnknownName
+from teller.lab.simulator import handover
 from teller.lab.simulator.scene import Scene
 from teller.lab.truth import Culprit
 
@@ -16,8 +17,10 @@ ROLES: Final = ("attention", "qkv", "o_proj", "gate_up", "down", "norm", "act", 
 # Act on queue and batches, so that a replay of the plan does not show them.
 QUEUE: Final = (
     "kv_preemption", "admission_blocked", "tokenizer_stall", "prefill_interference",
-    "batch_imbalance",
+    "batch_imbalance", "kv_transfer_slow",
 )  # fmt: skip
+# Act on requests as they come, which is at prefill where that is apart: causes count decode steps.
+_ARRIVALS: Final = ("tokenizer_stall", "prefill_interference", "load_growth", "batch_imbalance")
 EXPERT_ROLES: Final = ("attention", "qkv", "experts_up", "experts_down", "topk")
 
 
@@ -73,6 +76,7 @@ class Cause:
     role: str = ""
     layer: int = -1
     lines: tuple[str, ...] = ()
+    peer: int = -1  # host on the other side of a struck link: of the prefill
 
     def acts(self, step: int) -> bool:
         """Tell whether it acts in a step."""
@@ -81,8 +85,12 @@ class Cause:
 
 def fits(spec: Spec, scene: Scene) -> bool:
     """Tell whether a scene has what a cause needs."""
+    if scene.prefill and spec.kind in _ARRIVALS:
+        return False
     hosts = len(scene.hosts)
     spread = any(p.ep for p in scene.places)
+    if spec.ends and scene.tp == scene.pp == 1 and not spread:
+        return False  # nobody would wait for the rank
     of_group = {p.host for p in scene.places if p.pp == 0 and p.dp == 0}
     has = {
         "hosts": hosts > 1 and any(
@@ -94,7 +102,7 @@ def fits(spec: Spec, scene: Scene) -> bool:
         "library": scene.tp > 1 and (len(of_group) > 1 or scene.tp not in (2, 4, 8)),
         "collectives": scene.tp > 1 or spread, "eager": scene.mode == "eager",
         "graph": scene.mode == "graph", "experts": spread, "pipeline": scene.pp > 1,
-        "offload": scene.offload,
+        "offload": scene.offload, "disaggregated": bool(handover.pairs(scene)),
     }  # fmt: skip
     if spec.target == "role" and spec.kind == "slow_operator":
         return True
@@ -112,16 +120,24 @@ def drawn(
     value = value if severity is None else severity
     first, last = _window(one, steps, random)
     rank = int(random.integers(len(scene.places)))
+    peer = -1
+    if scene.prefill:
+        decoding = [p.rank for p in scene.places if p.dp >= scene.prefill]
+        rank = decoding[rank % len(decoding)]
     if one.target == "stage":
         stage = int(random.integers(scene.pp))
         rank = next(p.rank for p in scene.places if p.pp == stage)
+    if one.target == "pair":
+        links = handover.pairs(scene)
+        peer, struck = links[int(random.integers(len(links)))]
+        rank = next(r for r in decoding if scene.places[r].host == struck)
     host = scene.places[rank].host
     roles = EXPERT_ROLES if scene.model.experts else ROLES
     layer = int(random.integers(scene.model.layers))
     lines = tuple(n for n, p in one.lines.items() if random.random() < p)
     return Cause(
         one, number, first, last, value, rank, host, roles[int(random.integers(len(roles)))],
-        layer, lines,
+        layer, lines, peer,
     )  # fmt: skip
 
 
@@ -176,6 +192,8 @@ COMPONENTS: Final = {
 
 def _links(cause: Cause, scene: Scene) -> tuple[tuple[str, str], ...]:
     """Give the links of the struck host that are in use; of all hosts for what strikes all."""
+    if cause.peer >= 0:
+        return ((scene.hosts[cause.peer].name, scene.hosts[cause.host].name),)
     pairs = set()
     for group in scene.groups:
         if group.desc not in ("tp", "pp", "ep"):

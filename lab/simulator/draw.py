@@ -1,7 +1,8 @@
 """Draws the scene of a run from its seed: engine, model, devices, layout, load and nuisances."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final, TypeVar
+from zlib import crc32
 
 import numpy as np
 
@@ -38,6 +39,7 @@ class Layout:
     pp: int = 1
     dp: int = 1
     hosts: int = 1
+    prefill: int = field(default=0, repr=False)  # replicas; the name of a run has it by itself
 
     @property
     def ranks(self) -> int:
@@ -53,6 +55,13 @@ DENSE: Final = (
 EXPERTS: Final = (
     Layout(2), Layout(4), Layout(1, dp=4), Layout(1, dp=8), Layout(2, dp=4, hosts=2),
     Layout(4, dp=4, hosts=2), Layout(8, dp=2, hosts=2), Layout(1, dp=16, hosts=2),
+)  # fmt: skip
+DISAGGREGATED: Final = (
+    Layout(1, dp=2, hosts=2, prefill=1), Layout(2, dp=2, hosts=2, prefill=1),
+    Layout(4, dp=2, hosts=2, prefill=1), Layout(8, dp=2, hosts=2, prefill=1),
+    Layout(1, dp=3, hosts=3, prefill=1), Layout(2, dp=3, hosts=3, prefill=1),
+    Layout(1, dp=4, hosts=4, prefill=2), Layout(2, dp=4, hosts=2, prefill=2),
+    Layout(1, dp=2, prefill=1), Layout(2, dp=2, prefill=1),
 )  # fmt: skip
 
 
@@ -85,7 +94,27 @@ def scene(seed: int, wanted: Wanted | None = None) -> Scene:
         _load(random, model, gpu, layout, want.steps),
         int(1_760_000_000_000_000_000 + random.integers(0, 30_000_000) * 1_000_000_000),
         float(want.steps), bool(random.random() < 0.2) if want.offload is None else want.offload,
+        prefill=layout.prefill, settings=_SETTINGS.get(engine, {}) if layout.prefill else {},
     )  # fmt: skip
+
+
+_SETTINGS: Final = {
+    "vllm": {"kv_transfer_config": "KVTransferConfig(kv_connector='NixlConnector', "
+             "kv_role='kv_both')"},
+}  # fmt: skip
+
+
+def apart(seed: int) -> np.random.Generator:
+    """Give the stream by which it is drawn whether prefill is apart from decode, and how.
+
+    It is a stream of its own, so that all other draws are what they are without it.
+    """
+    return np.random.default_rng([seed, crc32(b"disaggregated")])
+
+
+def disaggregated(random: np.random.Generator, largest: int, *, hosts: int = 1) -> Layout:
+    """Draw a layout whose prefill is apart from decode, on so many hosts at least."""
+    return _pick(random, tuple(c for c in DISAGGREGATED if c.ranks <= largest and c.hosts >= hosts))
 
 
 def _pick(random: np.random.Generator, things: tuple[T, ...]) -> T:
@@ -141,7 +170,8 @@ def _places(random: np.random.Generator, layout: Layout, model: Model) -> tuple[
         tp, rest = rank % layout.tp, rank // layout.tp
         pp, dp = rest % layout.pp, rest // layout.pp
         host, device = divmod(rank, per_host)
-        ep = rank if model.experts and layout.dp > 1 else 0
+        spread = model.experts and layout.dp > 1 and not layout.prefill
+        ep = rank if spread else 0
         out.append(Place(rank, host, device, int(pids[host]) + device, tp, pp, dp, ep))
     return tuple(out)
 

@@ -49,6 +49,7 @@ class Effects:
     arrivals: float = 1.0  # factor on the rate of requests
     token_limit: float = 1.0  # factor on the new tokens that a step may have
     skew: tuple[int, float] | None = None  # replica, and the share of requests that it gets
+    transfers: dict[tuple[int, int], float] = field(default_factory=dict)  # time, by pair of hosts
     stuck: tuple[int, int] | None = None  # (rank, collective) that it never enters
     mismatch: tuple[int, int] | None = None  # (rank, collective) that it enters with another size
     dead: int = -1  # rank whose process ends in this step

@@ -1,4 +1,4 @@
-"""What the engine's own process does around steps: ranges of a process of its own."""
+"""What the engine's own process does around steps, and its connector beside them."""
 
 from typing import TYPE_CHECKING
 
@@ -7,7 +7,7 @@ import numpy as np
 from teller.lab.simulator.cells import Cell
 from teller.lab.simulator.collecting import Columns
 from teller.lab.simulator.dialect import Dialect
-from teller.lab.simulator.happened import NEVER, HostKind
+from teller.lab.simulator.happened import NEVER, HostKind, Transfer
 from teller.lab.simulator.motion import NEVER_NS
 from teller.lab.simulator.scene import Scene
 from teller.lab.simulator.tape import Names
@@ -22,6 +22,12 @@ _RANGES = {
                "scheduler.process_batch_result"),
     "trtllm": ("_schedule", "_fetch_new_requests", "_handle_responses"),
 }  # fmt: skip
+# What fetches a cache in the worker, by its function's name; TensorRT-LLM annotates it by itself.
+_CONNECTORS = {
+    "vllm": "NixlConnectorWorker._read_blocks", "sglang": "MooncakeKVReceiver.poll",
+    "trtllm": "recvBufferFun",
+}  # fmt: skip
+_FIRST_THREAD = 4  # of a connector: it has one for each replica that it reads from
 
 
 class Engine:
@@ -30,6 +36,7 @@ class Engine:
     def __init__(self, scene: Scene, names: Dialect, numbers: Names, columns: Columns) -> None:
         """Take where to write."""
         self._scene, self._on, self._columns = scene, names.scopes, columns
+        self._numbers = numbers
         self._names = [numbers.number(n) for n in _RANGES[scene.engine]]
 
     def record(self, cell: Cell, done: "Done") -> None:
@@ -48,3 +55,19 @@ class Engine:
         for replica in cell.replicas:
             rank = next(p.rank for p in self._scene.places if p.dp == replica)
             self._columns.extra(rank, rows)
+
+    def receive(self, transfer: Transfer) -> None:
+        """Write a transfer onto all ranks of the replica that gets it."""
+        if not self._on:
+            return
+        rows = {
+            "name": np.array([self._numbers.number(_CONNECTORS[self._scene.engine])]),
+            "kind": np.array([HostKind.PHASE]), "process": np.zeros(1),
+            "thread": np.array([_FIRST_THREAD + transfer.source]),
+            "start_ns": np.array([transfer.start_ns]), "end_ns": np.array([transfer.end_ns]),
+            "correlation": np.zeros(1), "step": np.array([NEVER]), "collective": np.array([NEVER]),
+            "size_bytes": np.array([transfer.size_bytes]),
+        }  # fmt: skip
+        for place in self._scene.places:
+            if place.dp == transfer.target:
+                self._columns.extra(place.rank, rows)

@@ -6,7 +6,7 @@ from typing import Final
 import numpy as np
 
 from teller.lab.simulator.causes import Cause
-from teller.lab.simulator.happened import Gauges, Ints
+from teller.lab.simulator.happened import Gauges, Ints, Transfer
 from teller.lab.simulator.play import Done
 from teller.lab.simulator.program import Floats
 from teller.lab.simulator.scene import Scene
@@ -16,7 +16,10 @@ _PERIOD_NS: Final = 200_000_000
 THERMAL, POWER = 0x40, 0x4  # reasons of a lower clock, as the driver counts
 
 
-def gauges(scene: Scene, dones: Sequence[Done], causes: Sequence[Cause], end_ns: int) -> Gauges:
+def gauges(
+    scene: Scene, dones: Sequence[Done], causes: Sequence[Cause], end_ns: int,
+    transfers: Sequence[Transfer] = (),
+) -> Gauges:  # fmt: skip
     """Give the samples of a run."""
     count = int(np.clip(end_ns / _PERIOD_NS, *_SAMPLES))
     times = (np.arange(count) * (end_ns / count)).astype(np.int64)
@@ -24,6 +27,10 @@ def gauges(scene: Scene, dones: Sequence[Done], causes: Sequence[Cause], end_ns:
     columns = _devices(scene, dones, causes, times, random)
     for replica in range(scene.dp):
         columns |= _engine(scene, replica, dones, times)
+    for transfer in transfers if scene.engine == "vllm" else ():  # it counts them as waiting
+        flying = (transfer.ready_ns <= times) & (times < transfer.end_ns)
+        if (waiting := columns.get(f"engine {transfer.target} waiting")) is not None:
+            waiting += flying
     return Gauges(times, columns)
 
 

@@ -147,6 +147,23 @@ class Request:
 
 
 @dataclass(frozen=True, slots=True)
+class Transfer:
+    """The cache of one request on its way from the replica that prefilled it to another.
+
+    It is `ready_ns` when the prefill ends, and waits until the one before it has passed.
+    """
+
+    request: str
+    source: int
+    target: int
+    ready_ns: int
+    start_ns: int
+    end_ns: int
+    size_bytes: int
+    late_ns: int  # later than without the cause that acts on transfers
+
+
+@dataclass(frozen=True, slots=True)
 class Note:
     """Something that a program would write to its log: `kind` names the form, `values` fill it.
 
@@ -184,3 +201,4 @@ class Happened:
     dead: tuple[int, ...] = ()  # ranks whose process ended before
     # what NCCL says at start: `network`, `channels`, and `transports` by pair of ranks ("0-1")
     facts: dict[str, Any] = field(default_factory=dict)
+    transfers: tuple[Transfer, ...] = ()  # in order of start

@@ -29,6 +29,13 @@ class Intake:
 
     def take(self, now: float, effects: Effects) -> None:
         """Give the schedulers what has arrived, under the effects of the moment."""
+        self._arrive(now, effects)
+        self._cut(effects.blocks)
+        for scheduler in self.schedulers.values():
+            scheduler.token_limit = int(scheduler.load.token_limit * effects.token_limit)
+        self._block(now, effects)
+
+    def _arrive(self, now: float, effects: Effects) -> None:
         self._hurry(now, effects.arrivals)
         self._before_ns = now
         while self.pending and self.pending[-1].arrival_ns <= now:
@@ -39,10 +46,6 @@ class Intake:
                 break
             self.pending.pop()
             self._route(one, effects.skew)
-        self._cut(effects.blocks)
-        for scheduler in self.schedulers.values():
-            scheduler.token_limit = int(scheduler.load.token_limit * effects.token_limit)
-        self._block(now, effects)
 
     def _route(self, one: Work, skew: tuple[int, float] | None) -> None:
         replicas = self.cell.replicas

@@ -13,6 +13,7 @@ from teller.lab.simulator.collecting import Columns, StepFacts
 from teller.lab.simulator.costing import Coster, Owned
 from teller.lab.simulator.effects import Effects
 from teller.lab.simulator.engine_ranges import Engine
+from teller.lab.simulator.handover import Handover, Received
 from teller.lab.simulator.intake import Intake
 from teller.lab.simulator.library import Library
 from teller.lab.simulator.motion import NEVER_NS, Moved, advance
@@ -140,8 +141,14 @@ class Player:
             stage.program, stage.ranks, stage.moved, stage.amounts, facts, effects.tags
         )
 
-    def run(self, cell: Cell, queue: list[Work], steps: int, limit_ns: float) -> Iterator[Done]:
-        """Play a cell freely: the scheduler plans each step from what is there."""
+    def run(
+        self, cell: Cell, queue: list[Work], steps: int, limit_ns: float,
+        handover: Handover | None = None,
+    ) -> Iterator[Done]:  # fmt: skip
+        """Play a cell freely: the scheduler plans each step from what is there.
+
+        With a handover its requests are those that come from there.
+        """
         slots = self.scene.pp
         schedulers = {
             (replica, slot): Scheduler(self.scene, self.scene.load, slots)
@@ -149,6 +156,8 @@ class Player:
         }  # fmt: skip
         state = self.fresh()
         intake = Intake(self.scene, cell, schedulers, list(reversed(queue)))
+        if handover:
+            intake = Received(self.scene, cell, schedulers, [], handover=handover)
         for index in range(steps):
             slot = index % slots
             effects = Effects(len(self.scene.places))
@@ -157,6 +166,8 @@ class Player:
             if now > limit_ns:
                 return
             self.acting(index, int(now), effects)
+            if cell.replicas[0] < self.scene.prefill:
+                effects.blocks = effects.giant = 0.0  # the cache that runs full is of decode
             intake.take(now, effects)
             chosen = {r: schedulers[r, slot].plan() for r in cell.replicas}
             idle = 0.0

@@ -56,6 +56,7 @@ def digest(run: Simulated, recording: Recording, truth: Truth) -> str:
         for field in fields(table):
             state.update(np.ascontiguousarray(getattr(table, field.name)).tobytes())
     said = [*map(repr, happened.notes), *map(repr, happened.requests), repr(recording)]
+    said += map(repr, happened.transfers)
     state.update(msgspec.json.encode([happened.names, said, truth]))
     return state.hexdigest()
 
@@ -79,7 +80,9 @@ def recorded(order: Order, run: Simulated) -> Recording:
 
 def name_of(order: Order) -> str:
     """Give the opaque name of an order's run."""
-    told = msgspec.json.encode([VERSION, repr(order)])
+    layout = order.wanted.layout
+    apart = [f"prefill={layout.prefill}"] if layout and layout.prefill else []
+    told = msgspec.json.encode([VERSION, repr(order), *apart])
     return f"run-{blake2b(told, digest_size=6).hexdigest()}"
 
 
@@ -99,7 +102,7 @@ def truth_of(order: Order, run: Simulated, recording: Recording, root: int) -> T
             "model": scene.model.name, "gpu": scene.gpu.name, "mode": scene.mode, "tp": scene.tp,
             "pp": scene.pp, "dp": scene.dp, "hosts": len(scene.hosts),
             "clocks_ns": [c.offset_ns for c in recording.clocks], "end_ns": end,
-        },
+        } | ({"prefill": scene.prefill} if scene.prefill else {}),
     )  # fmt: skip
 
 

@@ -127,6 +127,7 @@ class Scene:
     t0_epoch_ns: int
     seconds: float
     offload: bool = False  # new blocks of the cache are copied to the host in every step
+    prefill: int = 0  # first replicas that only prefill, and hand their caches to the others
     deployment: str = "sim"
     settings: dict[str, str] = field(default_factory=dict)  # of the engine and of NCCL, as set
 

@@ -1,6 +1,6 @@
 """One simulated run, whole: scene, causes, play, replays, labels, and what else can be seen."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
@@ -14,7 +14,8 @@ from teller.lab.simulator.cells import Cell, cells_of
 from teller.lab.simulator.dialect import Dialect
 from teller.lab.simulator.draw import Wanted
 from teller.lab.simulator.effects import Effects
-from teller.lab.simulator.happened import Happened, Request
+from teller.lab.simulator.handover import Handover, Instance
+from teller.lab.simulator.happened import Happened, Request, Transfer
 from teller.lab.simulator.library import Library
 from teller.lab.simulator.motion import NEVER_NS
 from teller.lab.simulator.play import Done, Player, requests_of
@@ -22,6 +23,7 @@ from teller.lab.simulator.scene import Scene
 from teller.lab.simulator.truths import Labels
 
 _STUCK: Final = NEVER_NS / 2
+_ENDLESS_NS: Final = 1e12
 _WATCHED_NS: Final = (30e9, 660e9)  # how long a hang is recorded
 
 
@@ -61,6 +63,8 @@ def simulate(order: Order) -> Simulated:
     labels = tuple(Labels(c, scene) for c in found)
     played = _play(player, labels, found, order.wanted.steps)
     happened = _happened(player, played, found, scene)
+    for label in labels:
+        label.wait(happened.transfers)
     return Simulated(happened, labels, found)
 
 
@@ -87,6 +91,7 @@ class _Played:
     requests: list[Work]
     steps: dict[Cell, list[tuple[int, float, float, float]]]  # index, planned, begin, end
     batches: dict[Cell, list[Done]]
+    transfers: list[Transfer] = field(default_factory=list)
 
 
 def _play(
@@ -94,41 +99,96 @@ def _play(
 ) -> _Played:
     out = _Played([], {}, {})
     cells = cells_of(player.scene)
-    limit = 1e12
+    if player.scene.prefill:
+        return _play_apart(player, labels, found, steps, cells)
+    limit = _ENDLESS_NS
     for number, cell in enumerate(cells):
-        horizon = int(player.scene.seconds * 3e9) + 1_000_000_000
-        queue = requests_of(player.scene, cell, len(cells), horizon)
-        states = [player.fresh() for _ in labels]
-        told = out.steps.setdefault(cell, [])
+        queue = requests_of(player.scene, cell, len(cells), _horizon_ns(player.scene))
         most = steps if number == 0 else steps * 20
-        for done in player.run(cell, queue, most, limit):
-            for label, state in zip(labels, states, strict=True):
-                effects = Effects(len(player.scene.places))
-                others = tuple(c for c in found if c is not label.cause)
-                acts.apply(others, player.scene, done.plan.index, int(done.planned_ns), effects)
-                again = player.again(cell, done, state, effects)
-                label.add(done, again, player.library.names.all)
-            told.append((done.plan.index, done.planned_ns, done.begin_ns, done.end_ns))
-            out.batches.setdefault(cell, []).append(replace(done, stages=()))
-        if number == 0 and told:
-            limit = told[-1][3] if told[-1][3] < _STUCK else told[-1][2] + _WATCHED_NS[0]
+        run = player.run(cell, queue, most, limit)
+        for _ in _labelled(player, labels, found, cell, run, out):
+            pass
+        if number == 0:
+            limit = _limit(out, cell)
         out.requests.extend(w for w in queue if w.arrival_ns <= limit)
     return out
 
 
+def _horizon_ns(scene: Scene) -> int:
+    return int(scene.seconds * 3e9) + 1_000_000_000
+
+
+def _limit(out: _Played, cell: Cell) -> float:
+    """Give when the first cell's run ended, or how long it is watched where it hangs."""
+    told = out.steps[cell]
+    if not told:
+        return _ENDLESS_NS
+    return told[-1][3] if told[-1][3] < _STUCK else told[-1][2] + _WATCHED_NS[0]
+
+
+def _labelled(
+    player: Player, labels: tuple[Labels, ...], found: tuple[Cause, ...], cell: Cell,
+    steps: Iterator[Done], out: _Played,
+) -> Iterator[Done]:  # fmt: skip
+    """Give the steps of a cell, each after it was replayed for the labels and is kept."""
+    states = [player.fresh() for _ in labels]
+    told, batches = out.steps.setdefault(cell, []), out.batches.setdefault(cell, [])
+    for done in steps:
+        for label, state in zip(labels, states, strict=True):
+            effects = Effects(len(player.scene.places))
+            others = tuple(c for c in found if c is not label.cause)
+            acts.apply(others, player.scene, done.plan.index, int(done.planned_ns), effects)
+            again = player.again(cell, done, state, effects)
+            label.add(done, again, player.library.names.all)
+        told.append((done.plan.index, done.planned_ns, done.begin_ns, done.end_ns))
+        batches.append(replace(done, stages=()))
+        yield done
+
+
+def _play_apart(
+    player: Player, labels: tuple[Labels, ...], found: tuple[Cause, ...], steps: int,
+    cells: tuple[Cell, ...],
+) -> _Played:  # fmt: skip
+    """Play what decodes, and prefill instances as far as that has come."""
+    scene, out = player.scene, _Played([], {}, {})
+    split, limit, instances = scene.prefill, _ENDLESS_NS, []
+    outputs: dict[int, int] = {}
+    for cell in cells[:split]:
+        queue = requests_of(scene, cell, split, _horizon_ns(scene))
+        outputs.update((w.number, w.output) for w in queue)
+        queue = [replace(w, output=1) for w in queue]  # the prefill makes the first token alone
+        run = player.run(cell, queue, steps * 20, limit)
+        run = _labelled(player, labels, found, cell, run, out)
+        instances.append(Instance({w.number: w for w in queue}, run))
+    handover = Handover(scene, instances, outputs)
+    for number, cell in enumerate(cells[split:]):
+        run = player.run(cell, [], steps if number == 0 else steps * 20, limit, handover)
+        for _ in _labelled(player, labels, found, cell, run, out):
+            pass
+        if number == 0:
+            limit = handover.limit_ns = _limit(out, cell)
+    handover.play(limit)
+    out.requests.extend(w for w in handover.requests() if w.arrival_ns <= limit)
+    out.transfers.extend(sorted(handover.transfers, key=lambda t: t.start_ns))
+    return out
+
+
 def _happened(player: Player, played: _Played, found: Sequence[Cause], scene: Scene) -> Happened:
-    host, device, joins, steps = player.columns.done()
     ends = [s[-1] for s in played.steps.values() if s]
     end = max((e[3] if e[3] < _STUCK else _hung(scene, e[2])) for e in ends)
+    transfers = tuple(t for t in played.transfers if t.start_ns <= end)
+    for transfer in transfers:
+        player.engine.receive(transfer)
+    host, device, joins, steps = player.columns.done()
     requests = tuple(_request(w, int(end)) for w in played.requests if w.arrival_ns <= end)
     dones = [d for cell in played.batches.values() for d in cell]
     dead = tuple({d.effects.dead for d in dones if d.effects.dead >= 0})
-    seen = gauges.gauges(scene, dones, found, int(end))
+    seen = gauges.gauges(scene, dones, found, int(end), transfers)
     notes = telling.notes(scene, dones, found, requests, int(end))
     facts = telling.facts(scene, found)
     return Happened(
         scene, player.library.names.all, host, device, joins, steps, requests, notes, seen,
-        int(end), dead, facts,
+        int(end), dead, facts, transfers,
     )  # fmt: skip
 
 

@@ -6,12 +6,14 @@ never counts.
 """
 
 from collections import defaultdict
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
 import numpy as np
 
 from teller.lab.simulator.causes import QUEUE, Cause, culprit
+from teller.lab.simulator.happened import Transfer
 from teller.lab.simulator.motion import NEVER_NS
 from teller.lab.simulator.play import Done, Stage
 from teller.lab.simulator.program import Floats
@@ -38,13 +40,16 @@ class Labels:
     operators: dict[tuple[str, int], float] = field(default_factory=lambda: defaultdict(float))
     first_ns: float = -1.0
     last_ns: float = 0.0
+    requests: dict[str, int] = field(default_factory=dict)  # late out of a transfer, in ns
 
     def add(self, done: Done, again: Done, names: tuple[str, ...]) -> None:
         """Compare a step with its replay."""
         usual = again.end_ns - again.planned_ns
         acting = self.cause.acts(done.plan.index)
-        if acting:
-            self.first_ns = done.planned_ns if self.first_ns < 0 else self.first_ns
+        if acting and self._dates(done):
+            # what is sent while there is nothing to decode is struck too
+            idle = done.plan.idle_ns if self.cause.peer >= 0 else 0.0
+            self.first_ns = done.planned_ns - idle if self.first_ns < 0 else self.first_ns
             self.last_ns = min(done.end_ns, done.planned_ns + _LONGEST_NS)
         own = self._owned(done, again, names) if acting else {}
         for rank, end in done.ends.items():
@@ -55,6 +60,17 @@ class Labels:
                     rank=rank, step_index=done.plan.index, direct_excess_ns=round(excess),
                     share=round(share, 5), own=own.get(rank, 0.0) > _OWN_NS,
                 ))  # fmt: skip
+
+    def _dates(self, done: Done) -> bool:
+        """Tell whether a step says when the cause acted: of decode, and at the struck link."""
+        place = self.scene.places[next(iter(done.ends))]
+        reached = self.cause.peer < 0 or place.host == self.cause.host
+        return reached and place.dp >= self.scene.prefill
+
+    def wait(self, transfers: Sequence[Transfer]) -> None:
+        """Take over which requests came late, where the cause is of transfers."""
+        if self.cause.peer >= 0:
+            self.requests = {t.request: t.late_ns for t in transfers if t.late_ns > 0}
 
     def _owned(self, done: Done, again: Done, names: tuple[str, ...]) -> dict[int, float]:
         """Give each rank's change of own cost, and add it to its operators."""
@@ -76,7 +92,8 @@ class Labels:
     def episode(self) -> Episode:
         """Give the episode; a cause that nothing felt is `no_effect`."""
         spec = self.cause.spec
-        felt = self.share >= EFFECT or spec.benign or spec.kind in QUEUE
+        queued = bool(self.requests) if self.cause.peer >= 0 else spec.kind in QUEUE
+        felt = self.share >= EFFECT or spec.benign or queued
         blamed = culprit(self.cause, self.scene)
         ranked = sorted(self.operators.items(), key=lambda i: -i[1])[:_OPERATORS]
         if blamed.kind == "operator":
@@ -93,7 +110,8 @@ class Labels:
             ),
             benign=spec.benign or not felt, measured={"largest_share": round(self.share, 5)},
             extra={"id": spec.id, "intended_class": spec.class_, "first_step": self.cause.first,
-                   "last_step": self.cause.last, "layer": self.cause.layer},
+                   "last_step": self.cause.last, "layer": self.cause.layer}
+            | ({"requests_ns": self.requests} if self.requests else {}),
         )  # fmt: skip
 
 

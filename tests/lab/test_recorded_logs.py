@@ -176,7 +176,7 @@ def test_notes_of_nccl_and_the_kernel_stand_in_their_logs(tmp_path: Path) -> Non
 
 def test_every_kind_of_note_is_written_somewhere_and_has_what_it_needs() -> None:
     values: dict[str, Any] = defaultdict(lambda: "x") | dict.fromkeys(
-        ("ms", "seconds", "timeout_ms", "bytes", "row", "mib"), 7
+        ("ms", "p90_ms", "seconds", "timeout_ms", "bytes", "row", "mib"), 7
     )
     for kind, form in forms().items():
         given = {need: values[need] for need in form.needs}

@@ -1,12 +1,14 @@
 """What the client kept of its requests, and what the engine exported of them as telemetry."""
 
 import hashlib
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
 
 import msgspec
 
 from teller.lab.simulator.happened import Happened, Request
+from teller.lab.simulator.recording.lines import host_of
 from teller.lab.simulator.recording.plan import Recording
 
 _NS: Final = 1e9
@@ -37,14 +39,39 @@ def write_otlp(happened: Happened, recording: Recording, folder: Path) -> Path:
     resource = {"attributes": [_said("service.name", happened.scene.engine),
                                _said("host.name", happened.scene.hosts[0].name)]}  # fmt: skip
     scope = {"scope": {"name": f"{happened.scene.engine}.llm_engine"}, "spans": spans}
-    document = {"resourceSpans": [{"resource": resource, "scopeSpans": [scope]}]}
+    told = [{"resource": resource, "scopeSpans": [scope]}, *_stages(happened, recording)]
+    document = {"resourceSpans": told}
     path.write_bytes(msgspec.json.encode(document) + b"\n")
     return path
 
 
+def _stages(happened: Happened, recording: Recording) -> Iterator[dict[str, Any]]:
+    """Give what instances that prefill tell of each cache that they sent; SGLang alone does."""
+    scene = happened.scene
+    sent = [t for t in happened.transfers if t.end_ns <= happened.end_ns]
+    for replica in range(scene.prefill if scene.engine == "sglang" else 0):
+        host = host_of(happened, f"engine {replica}")
+        clock, spans = recording.clocks[host], []
+        for one in (t for t in sent if t.source == replica):
+            digest = _digest(happened, one.request)
+            spans.append({
+                "traceId": digest[:32], "spanId": digest[48:64], "parentSpanId": digest[32:48],
+                "name": "prefill_transfer_kv_cache", "kind": 1, "attributes": [],
+                "startTimeUnixNano": str(scene.t0_epoch_ns + clock.one(one.ready_ns)),
+                "endTimeUnixNano": str(scene.t0_epoch_ns + clock.one(one.end_ns)), "status": {},
+            })  # fmt: skip
+        who = [_said("service.name", "sglang"), _said("host.name", scene.hosts[host].name)]
+        yield {"resource": {"attributes": who},
+               "scopeSpans": [{"scope": {"name": "sglang"}, "spans": spans}]}  # fmt: skip
+
+
+def _digest(happened: Happened, name: str) -> str:
+    return hashlib.blake2b(f"{happened.scene.seed} {name}".encode()).hexdigest()
+
+
 def _span(happened: Happened, recording: Recording, request: Request) -> dict[str, Any]:
     clock, epoch = recording.clocks[0], happened.scene.t0_epoch_ns
-    digest = hashlib.blake2b(f"{happened.scene.seed} {request.name}".encode()).hexdigest()
+    digest = _digest(happened, request.name)
     seconds = {
         "gen_ai.latency.time_to_first_token": request.first_token_ns - request.arrival_ns,
         "gen_ai.latency.e2e": request.end_ns - request.arrival_ns,

@@ -62,6 +62,7 @@ def _prefill(happened: Happened, replica: int, steps: Steps, row: int) -> str:
         f"{steps.context_tokens[row]}, #cached-token: 0, token usage: {now.kv_usage:.2f}, "
         f"#running-req: {now.running}, #queue-req: {now.waiting}, "
     )
+    text += _inflight(happened, replica, int(steps.end_ns[row]))
     if not _new(happened):
         return text
     seconds = max(int(steps.end_ns[row] - steps.start_ns[row]), 1) / SECOND
@@ -73,12 +74,31 @@ def _prefill(happened: Happened, replica: int, steps: Steps, row: int) -> str:
 
 def _decode(happened: Happened, replica: int, steps: Steps, row: int, rate: float) -> str:
     now = load(happened, replica, int(steps.start_ns[row]))
+    moving = _incoming(happened, replica, int(steps.start_ns[row]))
     text = (
         f"Decode batch, #running-req: {steps.generations[row]}, #token: {steps.attended[row]}, "
-        f"token usage: {now.kv_usage:.2f}, cuda graph: {bool(steps.graph[row])}, "
+        f"token usage: {now.kv_usage:.2f}, {moving}cuda graph: {bool(steps.graph[row])}, "
         f"gen throughput (token/s): {rate:.2f}, #queue-req: {now.waiting}"
     )
     return text if _new(happened) else f"{text}, "
+
+
+def _inflight(happened: Happened, replica: int, at: int) -> str:
+    """Give what an instance that prefills says of the caches that it still holds for others."""
+    if replica >= happened.scene.prefill or not _new(happened):
+        return ""
+    held = sum(t.source == replica and t.ready_ns <= at < t.end_ns for t in happened.transfers)
+    return f"#prealloc-req: 0, #inflight-req: {held}, "
+
+
+def _incoming(happened: Happened, replica: int, at: int) -> str:
+    """Give what an instance that decodes says of the caches that are on their way to it."""
+    if not happened.scene.prefill:
+        return ""
+    flying = sum(t.target == replica and t.ready_ns <= at < t.end_ns for t in happened.transfers)
+    return (
+        f"pre-allocated usage: 0.00, #prealloc-req: 0, #transfer-req: {flying}, #retracted-req: 0, "
+    )
 
 
 def _new(happened: Happened) -> bool:
@@ -113,7 +133,7 @@ def _start(happened: Happened) -> Iterator[Line]:
                 (84.0 + late, who, f"Capture cuda graph end. Time elapsed: {40.7 + late:.2f} s. "
                  "mem usage=1.24 GB. avail mem=11.07 GB."),
             ]  # fmt: skip
-        if len(scene.hosts) > 1:
+        if len(scene.hosts) > 1 and not scene.prefill:
             said.append((12.5 + late, who, "Custom allreduce is disabled because this process group"
                          " spans across nodes."))  # fmt: skip
     for replica in range(scene.dp):

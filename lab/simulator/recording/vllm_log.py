@@ -3,9 +3,12 @@
 from collections.abc import Iterator
 from typing import Final
 
+import numpy as np
+
 from teller.lab.simulator.happened import Happened
 from teller.lab.simulator.recording.lines import SECOND, Line, host_of, local
 from teller.lab.simulator.recording.load import head_rank, load, requests_logged, tokens
+from teller.lab.simulator.recording.notes import Said, said
 from teller.lab.simulator.recording.nsys_schema import number
 from teller.lab.simulator.recording.plan import Recording
 from teller.lab.simulator.recording.titles import vllm_worker
@@ -14,6 +17,7 @@ from teller.lab.simulator.scene import Scene
 INTERVAL_NS: Final = 10 * SECOND
 ACCESS: Final = "(access) "
 _START_S: Final = 74.0  # before the run's 0
+_TRANSFERS: Final = (0, 11)  # the release since which caches that came are summed up
 _LABELLED: Final = (0, 10)  # the release since which lines name their process
 _MODE: Final = {"eager": "NONE", "graph": "FULL", "piecewise": "FULL_AND_PIECEWISE"}
 
@@ -44,17 +48,35 @@ def _figures(happened: Happened, recording: Recording, replica: int) -> Iterator
     for at in range(phase + SECOND, happened.end_ns, INTERVAL_NS):
         passed = tokens(happened, replica, at - INTERVAL_NS, at)
         now = load(happened, replica, at)
+        host = host_of(happened, f"engine {replica}") if happened.scene.prefill else 0
+        if moved := _transfers(happened, replica, at):
+            yield Line(at, host, "api", moved.level, moved.where, moved.text)
         if not passed.steps and not now.running and not now.waiting:
             continue  # suppressed where nothing goes on
         seconds = INTERVAL_NS / SECOND
         preempted = f"Preemptions: {now.preemptions}, " if now.preemptions else ""
         yield Line(
-            at, 0, "api", "INFO", "loggers.py:248",
+            at, host, "api", "INFO", "loggers.py:248",
             f"Engine {replica:03d}: Avg prompt throughput: {passed.prompt / seconds:.1f} tokens/s, "
             f"Avg generation throughput: {passed.output / seconds:.1f} tokens/s, "
             f"Running: {now.running} reqs, Waiting: {now.waiting} reqs, {preempted}"
             f"GPU KV cache usage: {now.kv_usage * 100:.1f}%, Prefix cache hit rate: 0.0%",
         )  # fmt: skip
+
+
+def _transfers(happened: Happened, replica: int, at: int) -> Said | None:
+    """Give what is said of the caches that came in an interval, in releases that say it."""
+    if number(happened.scene.engine_version) < _TRANSFERS:
+        return None
+    come = [t for t in happened.transfers if t.target == replica]
+    come = [t for t in come if at - INTERVAL_NS <= t.end_ns < at]
+    if not come:
+        return None
+    ms = np.array([t.end_ns - t.start_ns for t in come]) / 1e6
+    return said("kv_transfer", "vllm", {
+        "count": len(come), "ms": float(ms.mean()), "p90_ms": float(np.percentile(ms, 90)),
+        "bytes": float(np.mean([t.size_bytes for t in come])),
+    })  # fmt: skip
 
 
 def _start(happened: Happened, recording: Recording) -> Iterator[Line]:
@@ -118,7 +140,7 @@ def _worker(
         (32.0, "gpu_model_runner.py:4122",
          f"Model loading took {_gib(scene):.4f} GiB and {13.1 + late:.6f} seconds"),
     ]  # fmt: skip
-    if len({p.host for p in scene.places}) > 1:
+    if len({p.host for p in scene.places}) > 1 and not scene.prefill:
         said.append((17.5, "custom_all_reduce.py:137", "Custom allreduce is disabled because this "
                      "process group spans across nodes."))  # fmt: skip
     if scene.mode != "eager":
