@@ -145,29 +145,17 @@ class Player:
         self, cell: Cell, queue: list[Work], steps: int, limit_ns: float,
         handover: Handover | None = None,
     ) -> Iterator[Done]:  # fmt: skip
-        """Play a cell freely: the scheduler plans each step from what is there.
-
-        With a handover its requests are those that come from there.
-        """
-        slots = self.scene.pp
-        schedulers = {
-            (replica, slot): Scheduler(self.scene, self.scene.load, slots)
-            for replica in cell.replicas for slot in range(slots)
-        }  # fmt: skip
-        state = self.fresh()
-        intake = Intake(self.scene, cell, schedulers, list(reversed(queue)))
-        if handover:
-            intake = Received(self.scene, cell, schedulers, [], handover=handover)
+        """Play a cell freely: each step is planned from what is there, or is handed over."""
+        slots, state = self.scene.pp, self.fresh()
+        intake = self._intake(cell, queue, handover)
+        schedulers = intake.schedulers
         for index in range(steps):
             slot = index % slots
-            effects = Effects(len(self.scene.places))
             now = max(state.finished[slot], float(state.host[list(cell.stages[0])].min()))
             now = max(now, state.engine)
             if now > limit_ns:
                 return
-            self.acting(index, int(now), effects)
-            if cell.replicas[0] < self.scene.prefill:
-                effects.blocks = effects.giant = 0.0  # the cache that runs full is of decode
+            effects = self._effects(cell, index, now)
             intake.take(now, effects)
             chosen = {r: schedulers[r, slot].plan() for r in cell.replicas}
             idle = 0.0
@@ -191,6 +179,22 @@ class Player:
             yield done
             if done.end_ns > _STUCK:
                 return
+
+    def _intake(self, cell: Cell, queue: list[Work], handover: Handover | None) -> Intake:
+        schedulers = {
+            (replica, slot): Scheduler(self.scene, self.scene.load, self.scene.pp)
+            for replica in cell.replicas for slot in range(self.scene.pp)
+        }  # fmt: skip
+        if handover:
+            return Received(self.scene, cell, schedulers, [], handover=handover)
+        return Intake(self.scene, cell, schedulers, list(reversed(queue)))
+
+    def _effects(self, cell: Cell, index: int, now: float) -> Effects:
+        effects = Effects(len(self.scene.places))
+        self.acting(index, int(now), effects)
+        if cell.replicas[0] < self.scene.prefill:
+            effects.blocks = effects.giant = 0.0  # the cache that runs full is of decode
+        return effects
 
     def again(self, cell: Cell, done: Done, state: State, effects: Effects) -> Done:
         """Play a step's plan again under other effects: same batches, same idle time."""
