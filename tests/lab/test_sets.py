@@ -50,6 +50,13 @@ def test_causes_are_drawn_by_the_law_and_need_nothing_that_a_scene_lacks() -> No
     assert all(sum(causes.spec(k).ends for k in ks) <= 1 for ks in kinds)
 
 
+def test_few_roots_have_prefill_apart_from_decode_and_all_others_any_layout() -> None:
+    layouts = [m.order.wanted.layout for m in first_members("validation", 60)]
+    apart = [one for one in layouts if one is not None]
+    assert 0 < len(apart) < 0.1 * len(layouts)
+    assert all(0 < one.prefill < one.dp for one in apart)
+
+
 def test_runs_of_the_small_set_are_what_their_hashes_say() -> None:
     told = sets.hashes()["small"]
     members = list(sets.members("small"))
