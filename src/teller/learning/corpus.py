@@ -1,5 +1,6 @@
 """Labelled run folders as samples with labels, each made once and kept beside the others."""
 
+import multiprocessing
 import os
 import shutil
 import tempfile
@@ -35,7 +36,7 @@ def keep(runs: Sequence[Path], into: Path, step: Callable[[], None], workers: in
     for _ in range(len(runs) - len(wanted)):
         step()
     failed = []
-    with ProcessPoolExecutor(workers or os.cpu_count()) as pool:
+    with _workers(workers) as pool:
         for done in as_completed([pool.submit(_keep, r, into) for r in wanted]):
             if said := done.result():
                 failed.append(said)
@@ -47,13 +48,18 @@ def kept(folder: Path, workers: int = 0) -> Iterator[Labelled]:
     """Give all runs that `keep` left in a folder, by name; samples are made where they are old."""
     places = sorted(p.parent for p in folder.glob(f"*/{ABOUT}"))
     stale = [p for p in places if not _made(p).exists()]
-    with ProcessPoolExecutor(workers or os.cpu_count()) as pool:
+    with _workers(workers) as pool:
         list(pool.map(_make, stale))
     for place in places:
         about = msgspec.json.decode((place / ABOUT).read_bytes(), type=About)
         samples, labels = Samples.load(_made(place)), Labels.load(place / "labels.npz")
         if len(samples.step_index):
             yield Labelled(about, samples, labels)
+
+
+def _workers(number: int) -> ProcessPoolExecutor:
+    """Give fresh processes: a fork of one that has threads may stand still for ever."""
+    return ProcessPoolExecutor(number or os.cpu_count(), multiprocessing.get_context("spawn"))
 
 
 def _made(place: Path) -> Path:

@@ -10,7 +10,7 @@ from teller.errors import BadUsage, NothingUsable
 from teller.ingest.run import Progress
 from teller.learning import corpus
 from teller.models.calibration import curve
-from teller.models.measures import figures
+from teller.models.measures import Judged, figures
 from teller.models.samples.batch import batch
 from teller.models.samples.labelled import Labelled
 from teller.models.samples.labels import NEGATIVE, class_names
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 WORDS: Final = "words.npz"
 CARD: Final = "card.json"
+STATE: Final = "state.pt"  # of a training that goes on
 NEEDED: Final = "training needs more packages: pip install 'teller-rca[learn]'"
 
 
@@ -58,21 +59,25 @@ def make(
         told.step()
         say(f"epoch {number + 1}: " + ", ".join(f"{k} {v:.3f}" for k, v in losses.items()))
 
-    net = training.train(runs, words, config, epoch, str(cache / "state.pt"))
+    net = training.train(runs, words, config, epoch, str(cache / STATE))
     told.done()
     example = runs[0].samples
     export.export(net, batch(example, words.of(example.texts.tolist())), out)
-    judged = [scoring.judged(net, one, words) for one in held]
-    clean = [j.chance[j.state == NEGATIVE] for j in judged]
-    card = Card(
+    card = _card(runs, [scoring.judged(net, one, words) for one in held], config)
+    (out / CARD).write_bytes(msgspec.json.format(msgspec.json.encode(card), indent=1))
+    (cache / STATE).unlink(missing_ok=True)
+    return card
+
+
+def _card(runs: Sequence[Labelled], judged: Sequence[Judged], config: "Config") -> Card:
+    """Say what a model is: what it learnt from, how it is calibrated, and how good it is."""
+    return Card(
         version=VERSION, classes=list(class_names()), hidden=config.hidden,
         trained_on={"runs": len(runs), "roots": len({r.about.root_seed for r in runs})},
-        config=msgspec.structs.asdict(config), curve=curve(clean),
+        config=msgspec.structs.asdict(config),
+        curve=curve([j.chance[j.state == NEGATIVE] for j in judged]),
         measured={"validation": figures(judged)},
     )  # fmt: skip
-    (out / CARD).write_bytes(msgspec.json.format(msgspec.json.encode(card), indent=1))
-    (cache / "state.pt").unlink(missing_ok=True)
-    return card
 
 
 def runs_of(
