@@ -173,15 +173,23 @@ LAYERS: Final = (
 def not_seen(store: Store, run: int) -> Iterator[str]:
     """Say what this run cannot tell, and what to record to see it."""
     case = Case(store, run)
-    if not case.rows(CAPTURED, {}):
+    if _empty(case, CAPTURED):
         absent = [name for name, *asked in LAYERS if not any(case.rows(a, {}) for a in asked)]
         said = "; ".join([CAPTURES, *absent])
         yield f"not in this run: {said}; teller doctor PATH says how to record them"
         return
     asked = (*NOT_SEEN, NOT_MATCHED) if len(case.ranks) > 1 else NOT_SEEN
     for cypher, sentence in asked:
-        if not case.rows(cypher, {}):
+        if _empty(case, cypher):
             yield sentence
+
+
+def _empty(case: Case, cypher: str) -> bool:
+    """Tell whether nothing is found; what is too much to look through is not nothing."""
+    try:
+        return not case.rows(cypher, {})
+    except TooMuch:
+        return False
 
 
 def step_rows(judged: Mapping[int, Judged]) -> pa.Table:

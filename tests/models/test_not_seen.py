@@ -3,11 +3,17 @@
 import json
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any, cast
+
+import pyarrow as pa
 
 from teller import pipeline
+from teller.errors import TooMuch
 from teller.graph.keep import rest
 from teller.graph.project import project
+from teller.graph.store import Store
 from teller.graph.workspace import Workspace
+from teller.models.diagnose import not_seen
 from teller.pipeline import Options, Silent
 
 
@@ -46,3 +52,28 @@ def test_a_capture_says_only_what_it_lacks_itself(tmp_path: Path) -> None:
     said = notes([trace], tmp_path)
     assert [note for note in said if note.startswith("no device work")]
     assert not [note for note in said if note.startswith("not in this run")]
+
+
+class Narrow:
+    """A real store in which looking through spans is too much."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    def query(self, text: str, values: dict[str, Any] | None = None) -> pa.Table:
+        """Ask, unless it is for spans."""
+        if "(s:Span)" in text and "LIMIT 1" in text:
+            raise TooMuch("the query needs more memory than the store may use; narrow it")
+        return self._store.query(text, values)
+
+
+def test_what_is_too_much_to_look_through_is_not_called_absent(tmp_path: Path) -> None:
+    trace = tmp_path / "rank0.json"
+    event = {"ph": "X", "cat": "cpu_op", "name": "aten::mm", "pid": 7, "tid": 7, "ts": 1, "dur": 9}
+    trace.write_text(json.dumps({"schemaVersion": 1, "traceEvents": [event]}), "utf-8")
+    workspace = Workspace(tmp_path / "w", project=project, rest=rest)
+    [run] = pipeline.ingest([trace], workspace, Options(), Silent()).runs
+    with workspace.reader() as store:
+        said = list(not_seen(cast(Store, Narrow(store)), run.id))
+    assert said
+    assert not [n for n in said if n.startswith(("no device work", "not in this run"))]
