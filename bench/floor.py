@@ -71,7 +71,7 @@ def _all(folder: Path, most: int) -> Iterator[Row]:
     done: dict[str, list[Row]] = defaultdict(list)
     for row in _read(path) if path.exists() else []:
         done[row.run].append(row)
-    runs = sorted(p for p in folder.iterdir() if (p / "manifest.json").exists())[:most]
+    runs = sorted((p for p in folder.iterdir() if (p / "manifest.json").exists()), key=_size)[:most]
     with ProcessPoolExecutor(os.cpu_count()) as pool:
         wanted = [pool.submit(_one, p) for p in runs if p.name not in done]
         for rows in (one.result() for one in as_completed(wanted)):
@@ -79,6 +79,11 @@ def _all(folder: Path, most: int) -> Iterator[Row]:
             _write(path, [r for some in done.values() for r in some])
     for run in runs:
         yield from done[run.name]
+
+
+def _size(run: Path) -> tuple[int, str]:
+    """Order runs by their bytes: what is cut off is the largest of them."""
+    return sum(p.stat().st_size for p in run.iterdir()), run.name
 
 
 def _one(run: Path) -> list[Row]:
