@@ -3,6 +3,7 @@
 A set is good where they tell nothing: by balanced accuracy, over roots that the probe has not seen.
 """
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -44,15 +45,19 @@ def counts_by_nature(name: str) -> bool:
 
 
 def probe(rows: Sequence[Row], figures: str, question: str) -> Told:
-    """Ask one question of some figures: "fault" or not, or which "class"."""
-    kept = [r for r in rows if not any(map(counts_by_nature, _names(r)))]
+    """Ask one question of some figures: "fault" or not, or which "class".
+
+    The class is the one that was drawn: whether a cause was felt is physics, and no shortcut.
+    """
+    names = {r.run: _names(r, question) for r in rows}
+    kept = [r for r in rows if not any(map(counts_by_nature, names[r.run]))]
     if question == "class":
-        kept = [r for r in kept if len(_names(r)) == 1]
-        common = {n for n in {_names(r)[0] for r in kept}
-                  if sum(_names(r)[0] == n for r in kept) >= FOLDS}  # fmt: skip
-        kept = [r for r in kept if _names(r)[0] in common]
+        kept = [r for r in kept if len(names[r.run]) == 1]
+        count = Counter(names[r.run][0] for r in kept)
+        kept = [r for r in kept if count[names[r.run][0]] >= FOLDS]
     answers = np.array([
-        ("fault" if _names(r) else "none") if question == "fault" else _names(r)[0] for r in kept
+        ("fault" if names[r.run] else "none") if question == "fault" else names[r.run][0]
+        for r in kept
     ])  # fmt: skip
     table, groups = _table(kept, figures), np.array([r.root_seed for r in kept])
     random = np.random.default_rng(0)
@@ -63,10 +68,10 @@ def probe(rows: Sequence[Row], figures: str, question: str) -> Told:
     )  # fmt: skip
 
 
-def _names(row: Row) -> list[str]:
+def _names(row: Row, question: str) -> list[str]:
     """Give the fault classes of a run; what has no effect is none."""
-    found = [n for n in row.classes.split(",") if n]
-    return [n for n in found if classes()[n].verdict == "fault"]
+    told = row.meant if question == "class" else row.classes
+    return [n for n in told.split(",") if n and classes()[n].verdict == "fault"]
 
 
 def _table(rows: Sequence[Row], figures: str) -> npt.NDArray[np.float64]:
