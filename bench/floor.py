@@ -93,7 +93,7 @@ def _one(run: Path) -> list[Row]:
         place = Workspace(scratch, project=project, rest=rest)
         said = pipeline.diagnose([run], place, pipeline.Options(), pipeline.Silent())
     finally:
-        shutil.rmtree(scratch, ignore_errors=True)
+        shutil.rmtree(scratch, ignore_errors=True)  # a scratch folder: what stays is no harm
     return judged(truth, said)
 
 

@@ -37,7 +37,7 @@ def _ours(made: Path, folder: Path) -> str:
     own = made / f"{folder.name}.workspace"
     command = [TELLER, "diagnose", str(folder), "--workspace", str(own), "-q", "--format", "json"]
     said = cost.of(command, made / "log")
-    shutil.rmtree(own, ignore_errors=True)
+    shutil.rmtree(own, ignore_errors=True)  # a scratch folder: what stays is no harm
     if said.code not in (0, 1):
         return said.complaint
     findings = json.loads(said.said)["findings"]

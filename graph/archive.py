@@ -152,18 +152,18 @@ class Archive:
 
     def _sweep(self) -> None:
         for left in self._staging.iterdir():
-            shutil.rmtree(left, ignore_errors=True)
+            shutil.rmtree(left, ignore_errors=True)  # the next sweep has what stays
         self._sweep_generations()
         known = {str(e.run_id) for e in self.runs()}
         for folder in self._findings.iterdir():
             if folder.name not in known:
-                shutil.rmtree(folder, ignore_errors=True)
+                shutil.rmtree(folder, ignore_errors=True)  # the next sweep has what stays
 
     def _sweep_generations(self) -> None:
         current = {e.generation for e in self.runs()}
         for folder in self._generations.iterdir():
             if folder.name not in current:
-                shutil.rmtree(folder, ignore_errors=True)
+                shutil.rmtree(folder, ignore_errors=True)  # the next sweep has what stays
 
     def _must_write(self) -> None:
         if not self._write:

@@ -94,7 +94,7 @@ class Published:
                 shutil.copyfile(self.path(start), made.file)
             yield made
         finally:
-            shutil.rmtree(folder, ignore_errors=True)
+            shutil.rmtree(folder, ignore_errors=True)  # the next sweep has what stays
 
     def publish(self, made: Scratch, runs: Mapping[int, str]) -> None:
         """Make a closed scratch file the current one."""
@@ -117,7 +117,7 @@ class Published:
             if path.name in kept:
                 continue
             if path.is_dir():
-                shutil.rmtree(path, ignore_errors=True)
+                shutil.rmtree(path, ignore_errors=True)  # the next sweep has what stays
             else:
                 with suppress(OSError):  # Windows keeps a file that is open; the next sweep has it
                     path.unlink()

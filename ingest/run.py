@@ -94,7 +94,7 @@ def ingest(
         said = (*done.remarks, *read.remarks)  # the latter are of today and not of the run
         return Ingested(done.runs, done.inputs, said, found.others)
     finally:
-        shutil.rmtree(staged, ignore_errors=True)
+        shutil.rmtree(staged, ignore_errors=True)  # a scratch folder: what stays is no harm
 
 
 def _digest(found: Found, told: Told, deployment: str) -> str:

@@ -87,7 +87,7 @@ def lived(setup: Setup, plan: Sequence[Planned], disk: Path) -> Iterator[Lived]:
             life = _lead(setup, plan, net, control, disk)
         yield life
     finally:
-        shutil.rmtree(control, ignore_errors=True)
+        shutil.rmtree(control, ignore_errors=True)  # its sockets may go meanwhile
 
 
 def _lead(

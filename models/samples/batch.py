@@ -94,7 +94,7 @@ def joined(parts: Sequence[Batch]) -> Batch:
         )
 
     names = (*parts[0].inputs(), "iteration_rows", "rank_rows", "op_rows")
-    return Batch(**{n: whole(n) for n in names}, iterations=int(own[-1]))  # type: ignore[arg-type]
+    return Batch(**{n: whole(n) for n in names}, iterations=int(own[-1]))  # type: ignore[arg-type]  # by name
 
 
 def _places(size: int, kept: Ints) -> Ints:

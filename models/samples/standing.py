@@ -1,5 +1,6 @@
 """What is known of each rank over the whole run: clocks, power, how busy, how it compares."""
 
+from collections.abc import Callable
 from typing import Final
 
 import numpy as np
@@ -49,8 +50,8 @@ def standing(run: Archived, rank: Ints) -> Floats:
     return np.stack([*columns, *_places(run, rank)], axis=1)
 
 
-def _of(summary: object, values: Floats) -> float:
-    return float(summary(values)) if len(values) else float("nan")  # type: ignore[operator]
+def _of(summary: Callable[[Floats], float], values: Floats) -> float:
+    return float(summary(values)) if len(values) else float("nan")
 
 
 def _against_peers(level: Floats) -> Floats:

@@ -177,7 +177,7 @@ def _jars() -> Path:
         with contextlib.suppress(OSError):  # somebody else was first
             scratch.rename(jars)
     finally:
-        shutil.rmtree(scratch, ignore_errors=True)
+        shutil.rmtree(scratch, ignore_errors=True)  # a scratch folder: what stays is no harm
     return jars
 
 
@@ -235,7 +235,10 @@ def _answers(home: Path, port: int, pid: int) -> bool:
     """Wait until the server takes connections; tell whether it does."""
     until = time.monotonic() + READY_S
     while time.monotonic() < until and running(home) == pid:
-        with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), 1):
+        with (
+            contextlib.suppress(OSError),
+            socket.create_connection(("127.0.0.1", port), 1),
+        ):  # not yet
             return True
         time.sleep(0.2)
     return False
