@@ -88,7 +88,7 @@ def _said(
     start, end = int(samples.start_ns[rows].min()), int(samples.end_ns[rows].max())
     whole = int((samples.end_ns[rows] - samples.start_ns[rows]).sum())
     guilty = _operators(samples, scores, rows)
-    who = _culprit(klass, _ranks(samples, scores, rows), guilty, hosts, devices)
+    who = culprit_of(klass, _ranks(samples, scores, rows), guilty, hosts, devices)
     return Said(
         klass, float(np.quantile(scores.chance[rows], 0.75)), float(shares[first]), who, guilty,
         tuple(np.sort(samples.step_index[rows]).tolist()), start, end, excess,
@@ -125,7 +125,7 @@ def _operators(samples: Samples, scores: Scores, rows: Ints) -> tuple[tuple[str,
     return tuple((str(samples.texts[word[i]]), round(float(most[i]), 3)) for i in order)
 
 
-def _culprit(
+def culprit_of(
     klass: str,
     ranks: Sequence[int],
     guilty: Sequence[tuple[str, float]],
