@@ -9,12 +9,13 @@ from typing import Final
 import numpy as np
 
 from teller.graph.medians import Floats, codes, leave_one_out_median
+from teller.models.around import around
 from teller.models.expectation import expected, usual_of
 from teller.models.signals import NAMES, TIMED, RankSteps
 
 FLOOR: Final = 0.01  # of a step's usual time: less is nothing
 LIMIT: Final = 6.0  # of a logarithm: beyond, more is no news
-VIEWS: Final = ("load", "load_habit", "peers", "peers_habit", "step")
+VIEWS: Final = ("load", "load_habit", "peers", "peers_habit", "step", "load_around", "peers_around")
 HEAD: Final = ("excess", "waits", "lateness", "batch", "tokens", "decode", "prefill", "mixed")
 FEATURES: Final = (*(f"{n}/{v}" for v in VIEWS for n in NAMES), *HEAD)
 
@@ -25,6 +26,7 @@ def residuals(steps: RankSteps) -> Floats:
     `x/load` compares with what the load makes usual in this stage, `x/peers` with the other ranks
     of the stage in the same step; `…_habit` with what is usual of that comparison for the rank, so
     that what is always so falls out. `x/step` is a share of the usual step, or a count's logarithm.
+    `…_around` is the mean over the rank's steps just before and after as well.
     """
     if not len(steps):
         return np.zeros((0, len(FEATURES)))
@@ -34,7 +36,8 @@ def residuals(steps: RankSteps) -> Floats:
     peers = _ratio(steps.quantity, _peers(steps), floor)
     habits = [v - usual_of(steps.rank, v) for v in (load, peers)]
     share = np.where(TIMED, np.log1p(steps.quantity / usual[:, None]), np.log1p(steps.quantity) / 4)
-    views = [load, habits[0], peers, habits[1], share]
+    smooth = [around(steps.rank, v) for v in (load, peers)]
+    views = [load, habits[0], peers, habits[1], share, *smooth]
     return np.concatenate([*views, _head(steps, usual)], axis=1)
 
 

@@ -17,6 +17,7 @@ from teller.models.samples.words import Words
 
 OUTPUTS: Final = ("state", "klass", "rank", "op")
 AT_ONCE: Final = 256  # iterations scored together: memory stays bounded
+MARGIN: Final = 4  # iterations on either side that are read as well: neighbours in time count
 
 
 class Card(msgspec.Struct, frozen=True, kw_only=True):
@@ -77,20 +78,27 @@ class Scorer:
         said = self._session.run(list(OUTPUTS), given)
         return dict(zip(OUTPUTS, said, strict=True))
 
-    def score(self, samples: Samples) -> Scores:
-        """Score all iterations of a run."""
+    def score(self, samples: Samples, words: Words | None = None) -> Scores:
+        """Score all iterations of a run; `words` are used in place of the model's own."""
         strings = samples.texts.tolist()
-        text = self.words.of(strings)
+        words = words or self.words
+        text = words.of(strings)
         size = len(samples.step_index)
         chance, classes = np.zeros(size), np.zeros((size, len(self.card.classes)))
         rank, op = np.zeros(len(samples.rank)), np.zeros(len(samples.op_rank))
         for first in range(0, size, AT_ONCE):
-            part = batch(samples, text, np.arange(first, min(first + AT_ONCE, size)))
+            end = min(first + AT_ONCE, size)
+            near = np.arange(max(first - MARGIN, 0), min(end + MARGIN, size))
+            part = batch(samples, text, near)
             said = self.raw(part)
-            chance[part.iteration_rows] = _sigmoid(said["state"])
-            classes[part.iteration_rows] = _softmax(said["klass"])
-            rank[part.rank_rows], op[part.op_rows] = said["rank"], said["op"]
-        unknown = tuple(s for s in strings if s not in self.words)
+            own = (near >= first) & (near < end)
+            of_rank = own[part.rank_iteration[1]]
+            of_op = of_rank[part.op_rank[1]]
+            chance[near[own]] = _sigmoid(said["state"][own])
+            classes[near[own]] = _softmax(said["klass"][own])
+            rank[part.rank_rows[of_rank]] = said["rank"][of_rank]
+            op[part.op_rows[of_op]] = said["op"][of_op]
+        unknown = tuple(s for s in strings if s not in words)
         return Scores(chance, classes, rank, op, unknown)
 
 

@@ -10,7 +10,7 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
     epochs: int = 30
     minutes: float = 55.0  # of training at most; the rate falls to nothing by then
     runs: int = 6  # in a batch
-    iterations: int = 48  # of a run in a batch, drawn anew each epoch
+    iterations: int = 48  # of a run in a batch, in a row, drawn anew each epoch
     hidden: int = 64
     layers: int = 2
     words: int = 24
@@ -18,8 +18,10 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
     text_dropout: float = (
         0.15  # of a text's vector as a whole: unknown strings are met in the field
     )
+    log_dropout: float = 0.15  # of all lines of a run
     rate: float = 2e-3
-    decay: float = 1e-4
+    decay: float = 1e-2
+    steadiness: float = 0.995  # of the mean over steps of training that is kept as the network
     state_weight: float = 1.0
     class_weight: float = 1.0
     rank_weight: float = 0.5

@@ -19,6 +19,7 @@ AXES = {
     "line_x": {0: "lines"}, "line_text": {0: "lines"}, "op_rank": {1: "ops"},
     "rank_meet": {1: "edges"}, "rank_meet_x": {0: "edges"}, "rank_iteration": {1: "ranks"},
     "meet_iteration": {1: "meets"}, "line_iteration": {1: "lines"}, "own_x": {0: "iterations"},
+    "own_next": {1: "following"}, "rank_next": {1: "rank_following"},
 }  # fmt: skip
 
 

@@ -49,6 +49,8 @@ class Layer(nn.Module):
         self.meet_to_own = SAGEConv((width, width), width, aggr="max")
         self.line_to_own = SAGEConv((width, width), width, aggr="max")
         self.own_to_rank = SAGEConv((width, width), width)
+        self.own_before, self.own_after = (SAGEConv(width, width) for _ in range(2))
+        self.rank_before, self.rank_after = (SAGEConv(width, width) for _ in range(2))
         self.norms = nn.ModuleDict({k: nn.LayerNorm(width) for k in ("rank", "op", "meet", "own")})
 
     def forward(
@@ -62,6 +64,8 @@ class Layer(nn.Module):
             + self.op_sum((op, rank), edges["op_rank"])
             + self.meet_to_rank((meet, rank), back["rank_meet"], edge_x)
             + self.own_to_rank((own, rank), back["rank_iteration"])
+            + self.rank_before(rank, edges["rank_next"])
+            + self.rank_after(rank, back["rank_next"])
         )
         to_op = self.rank_to_op((rank, op), back["op_rank"])
         to_meet = self.rank_to_meet((rank, meet), edges["rank_meet"], edge_x)
@@ -70,6 +74,8 @@ class Layer(nn.Module):
             + self.rank_mean((rank, own), edges["rank_iteration"])
             + self.meet_to_own((meet, own), edges["meet_iteration"])
             + self.line_to_own((nodes["line"], own), edges["line_iteration"])
+            + self.own_before(own, edges["own_next"])
+            + self.own_after(own, back["own_next"])
         )
         new = {"rank": to_rank, "op": to_op, "meet": to_meet, "own": to_own}
         kept = {k: self.norms[k](nodes[k] + nn.functional.gelu(v)) for k, v in new.items()}
@@ -117,6 +123,8 @@ class Network(nn.Module):
         rank_iteration: Tensor,
         meet_iteration: Tensor,
         line_iteration: Tensor,
+        own_next: Tensor,
+        rank_next: Tensor,
         own_x: Tensor,
     ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
         """Give logits: (iterations,), (iterations, classes), (ranks,), (operators,).
@@ -133,6 +141,7 @@ class Network(nn.Module):
         edges = {
             "op_rank": op_rank, "rank_meet": rank_meet, "rank_iteration": rank_iteration,
             "meet_iteration": meet_iteration, "line_iteration": line_iteration,
+            "own_next": own_next, "rank_next": rank_next,
         }  # fmt: skip
         for layer in self.layers:
             nodes = layer(nodes, edges, rank_meet_x)

@@ -1,19 +1,24 @@
 """The training loop, to be read from top to bottom."""
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor, nn
+from torch.optim import swa_utils
 
 from teller.graph.medians import Ints
 from teller.models.learn.config import Config
+from teller.models.learn.losses import HEADS, losses
 from teller.models.learn.network import Network, Sizes
 from teller.models.samples import batch as batches
 from teller.models.samples.batch import Batch
 from teller.models.samples.labelled import Labelled
 from teller.models.samples.labels import POSITIVE, class_names
+from teller.models.samples.sample import Samples
 from teller.models.samples.words import Words
 
 Told = Callable[[int, dict[str, float]], None]  # epoch, figures
@@ -34,23 +39,28 @@ def train(
     _scale(net, runs)
     optimizer = torch.optim.AdamW(net.parameters(), lr=config.rate, weight_decay=config.decay)
     weights = _class_weights(runs).to(device)
-    begun, first = time.monotonic(), _taken_up(resume, net, optimizer)
+    steady = swa_utils.AveragedModel(
+        net, multi_avg_fn=swa_utils.get_ema_multi_avg_fn(config.steadiness)
+    )
+    begun, first = time.monotonic(), _taken_up(resume, net, steady, optimizer)
     for epoch in range(first, config.epochs):
         share = max(epoch / config.epochs, (time.monotonic() - begun) / (60 * config.minutes))
         if share >= 1:
             break
         for group in optimizer.param_groups:
             group["lr"] = config.rate * (0.02 + 0.49 * (1 + np.cos(np.pi * share)))
-        told(epoch, _epoch(net.train(), runs, words, config, optimizer, weights, random))
+        told(epoch, _epoch(net.train(), steady, runs, words, config, optimizer, weights, random))
         if resume:
-            torch.save({"net": net.state_dict(), "optimizer": optimizer.state_dict(),
-                        "epoch": epoch + 1}, resume)  # fmt: skip
-    net.eval().cpu()
-    return net
+            held = {"net": net, "steady": steady, "optimizer": optimizer}
+            states = {name: one.state_dict() for name, one in held.items()}
+            torch.save(states | {"epoch": epoch + 1}, resume)
+    found: Network = steady.module.eval().cpu()
+    return found
 
 
 def _epoch(
     net: Network,
+    steady: swa_utils.AveragedModel,
     runs: Sequence[Labelled],
     words: Words,
     config: Config,
@@ -59,17 +69,21 @@ def _epoch(
     random: np.random.Generator,
 ) -> dict[str, float]:
     """Go over all runs once; give the mean loss of each head."""
-    losses = []
+    told = []
     for chosen in _shuffled(len(runs), config.runs, random):
         whole, truth = _drawn([runs[i] for i in chosen], words, config, random)
-        each = _losses(net, whole, truth, weights)
+        given = tensors(whole, net.sizes.hidden, weights.device)
+        of_rank = given["rank_iteration"][1]
+        want = {k: v.to(weights.device) for k, v in truth.items()}
+        each = losses(net(**given), want, of_rank, of_rank[given["op_rank"][1]], weights)
         loss = torch.stack([getattr(config, f"{k}_weight") * v for k, v in each.items()]).sum()
         optimizer.zero_grad()
         loss.backward()
         nn.utils.clip_grad_norm_(net.parameters(), 2.0)
         optimizer.step()
-        losses.append({k: float(v.detach()) for k, v in each.items()})
-    return {k: float(np.mean([one[k] for one in losses])) for k in losses[0]} if losses else {}
+        steady.update_parameters(net)
+        told.append({k: float(v.detach()) for k, v in each.items()})
+    return {k: float(np.mean([one[k] for one in told])) for k in HEADS} if told else {}
 
 
 def sizes_of(one: Labelled, words: Words, config: Config) -> Sizes:
@@ -90,7 +104,9 @@ def tensors(whole: Batch, hidden: int, device: torch.device | None = None) -> di
     return {n: t.to(device) for n, t in held.items()}
 
 
-def _taken_up(path: str, net: Network, optimizer: torch.optim.Optimizer) -> int:
+def _taken_up(
+    path: str, net: Network, steady: swa_utils.AveragedModel, optimizer: torch.optim.Optimizer
+) -> int:
     try:
         held = torch.load(path, weights_only=True) if path else None
     except FileNotFoundError:
@@ -98,6 +114,7 @@ def _taken_up(path: str, net: Network, optimizer: torch.optim.Optimizer) -> int:
     if held is None:
         return 0
     net.load_state_dict(held["net"])
+    steady.load_state_dict(held["steady"])
     optimizer.load_state_dict(held["optimizer"])
     return int(held["epoch"])
 
@@ -132,46 +149,27 @@ def _drawn(
 ) -> tuple[Batch, dict[str, Tensor]]:
     """Draw iterations of some runs, with texts left out by chance."""
     parts: list[Batch] = []
-    truth: dict[str, list[Ints]] = {k: [] for k in ("state", "klass", "rank", "op")}
+    truth: dict[str, list[Any]] = {k: [] for k in ("state", "klass", "rank", "op", "weight")}
     for one in runs:
         size = len(one.samples.step_index)
-        wanted = np.sort(random.permutation(size)[: config.iterations])
+        first = int(random.integers(0, max(size - config.iterations, 0), endpoint=True))
+        wanted = np.arange(first, min(first + config.iterations, size))  # in a row: time counts
         text = words.of(one.samples.texts.tolist())
         text = text * (random.random((len(text), 1)) >= config.text_dropout).astype(np.float32)
-        part = batches.batch(one.samples, text, wanted)
+        part = batches.batch(_silenced(one.samples, config, random), text, wanted)
         parts.append(part)
         truth["state"].append(one.labels.state[part.iteration_rows])
         truth["klass"].append(one.labels.klass[part.iteration_rows])
         truth["rank"].append(one.labels.rank[part.rank_rows])
         truth["op"].append(one.labels.op[part.op_rows])
+        few = np.sqrt(max((truth["state"][-1] == POSITIVE).sum(), 1))
+        truth["weight"].append(np.full(len(part.iteration_rows), 1 / few, np.float32))
     return batches.joined(parts), {k: torch.from_numpy(np.concatenate(v)) for k, v in truth.items()}
 
 
-def _losses(
-    net: Network, whole: Batch, truth: Mapping[str, Tensor], weights: Tensor
-) -> dict[str, Tensor]:
-    """Give the losses of the four heads; what is not asked costs nothing."""
-    device = weights.device
-    state, klass, rank, op = net(**tensors(whole, net.sizes.hidden, device))
-    want = {k: v.to(device) for k, v in truth.items()}
-    asked, faulty = want["state"] >= 0, want["state"] == POSITIVE
-    zero = state.sum() * 0
-    binary = nn.functional.binary_cross_entropy_with_logits
-    found = {"state": binary(state[asked], want["state"][asked].float()) if asked.any() else zero}
-    found["class"] = (
-        nn.functional.cross_entropy(
-            klass[faulty], want["klass"][faulty], weight=weights, label_smoothing=0.02
-        )
-        if faulty.any()
-        else zero
-    )
-    for name, logit in (("rank", rank), ("op", op)):
-        told = want[name] >= 0
-        found[name] = (
-            binary(
-                logit[told], want[name][told].float(), pos_weight=torch.tensor(3.0, device=device)
-            )
-            if told.any()
-            else zero
-        )
-    return found
+def _silenced(samples: Samples, config: Config, random: np.random.Generator) -> Samples:
+    """Leave out all lines of a run by chance: many runs come without a log."""
+    if random.random() >= config.log_dropout:
+        return samples
+    none = np.zeros(0, np.int64)
+    return replace(samples, line_of=none, line_word=none, line_x=samples.line_x[:0])

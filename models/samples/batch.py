@@ -29,6 +29,8 @@ class Batch:
     rank_iteration: Ints
     meet_iteration: Ints
     line_iteration: Ints
+    own_next: Ints  # from an iteration to the one after it
+    rank_next: Ints  # from a rank-step to the rank's next one
     iterations: int
     iteration_rows: Ints
     rank_rows: Ints
@@ -38,7 +40,8 @@ class Batch:
         """Give the arrays that go into the network, by the names of its arguments."""
         names = (
             "rank_x", "op_x", "op_text", "meet_x", "line_x", "line_text", "op_rank", "rank_meet",
-            "rank_meet_x", "rank_iteration", "meet_iteration", "line_iteration",
+            "rank_meet_x", "rank_iteration", "meet_iteration", "line_iteration", "own_next",
+            "rank_next",
         )  # fmt: skip
         return {n: getattr(self, n) for n in names}
 
@@ -69,6 +72,7 @@ def batch(samples: Samples, text: Reals, wanted: Ints | None = None) -> Batch:
         rank_iteration=_edges(np.arange(len(ranks)), new[samples.rank_of[ranks]]),
         meet_iteration=_edges(np.arange(len(meets)), new[samples.meet_of[meets]]),
         line_iteration=_edges(np.arange(len(line)), of),
+        own_next=_following(samples.replica, new), rank_next=_following(samples.rank, place),
         iterations=len(wanted), iteration_rows=wanted, rank_rows=ranks, op_rows=ops,
     )  # fmt: skip
 
@@ -82,6 +86,7 @@ def joined(parts: Sequence[Batch]) -> Batch:
     ends = {
         "op_rank": (ops, ranks), "rank_meet": (ranks, meets), "rank_iteration": (ranks, own),
         "meet_iteration": (meets, own), "line_iteration": (lines, own),
+        "own_next": (own, own), "rank_next": (ranks, ranks),
     }  # fmt: skip
 
     def whole(name: str) -> npt.NDArray[np.generic]:
@@ -105,6 +110,12 @@ def _places(size: int, kept: Ints) -> Ints:
 
 def _edges(src: Ints, dst: Ints) -> Ints:
     return np.stack([src, dst]).astype(np.int64)
+
+
+def _following(of: Ints, new: Ints) -> Ints:
+    """Join each row to the next one of the same rank or replica, where both were chosen."""
+    at = np.flatnonzero((of[1:] == of[:-1]) & (new[1:] >= 0) & (new[:-1] >= 0))
+    return _edges(new[at], new[at + 1])
 
 
 def _lines(samples: Samples, new: Ints, size: int) -> tuple[Ints, Ints]:

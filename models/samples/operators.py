@@ -9,13 +9,15 @@ import pyarrow.compute as pc
 
 from teller.graph.medians import Floats, Ints, codes, leave_one_out_median
 from teller.models.archived import Archived, filled, ints
+from teller.models.around import around
 from teller.models.residuals import FLOOR, LIMIT
 from teller.models.signals import FAMILIES, RankSteps
 
 MOST: Final = 20  # operators of a rank-step that are kept: those furthest off, then the longest
 NAMES: Final = (
     "own", "excess", "excess_habit", "expected", "like", "calls_like", "calls", "wait", "late",
-    "last", "device", "peers", "comm", *FAMILIES,
+    "last", "device", "peers", "comm", "excess_around", "like_around", "late_around", "foremost",
+    *FAMILIES,
 )  # fmt: skip
 
 
@@ -38,6 +40,7 @@ def operators(run: Archived, steps: RankSteps, usual: Floats) -> Operators:
     """Give the operators of all steps, computing and communicating; `usual` is of each step, ns."""
     both = [_own(run, steps), _communicating(run, steps)]
     table = pa.concat_tables(both)
+    table = table.take(pa.array(np.argsort(ints(table["row"]), kind="stable")))  # in order of time
     row, name = ints(table["row"]), table["operator"].combine_chunks()
     of = usual[row]
     word = pc.index_in(name, pc.unique(name)).to_numpy().astype(np.int64)
@@ -45,13 +48,16 @@ def operators(run: Archived, steps: RankSteps, usual: Floats) -> Operators:
     excess, wait, late = (_reals(table, n) / of for n in ("excess_ns", "wait_ns", "late_ns"))
     alike = codes(steps.rank[row], steps.phase[row], word)
     habit = excess - np.nan_to_num(leave_one_out_median(alike, excess)[0])
+    like = _log_ratio(own, leave_one_out_median(alike, own)[0], of)
+    same = codes(steps.rank[row], word)
+    near = [around(same, v) for v in (_signed(excess), like, _signed(late))]
     columns = [
         np.log1p(own / of), _signed(excess), _signed(habit),
-        _log_ratio(own, own - _reals(table, "excess_ns"), of),
-        _log_ratio(own, leave_one_out_median(alike, own)[0], of),
+        _log_ratio(own, own - _reals(table, "excess_ns"), of), like,
         _log_ratio(count, leave_one_out_median(alike, count)[0], np.full(len(of), 50.0)),
         np.log1p(count) / 4, np.log1p(wait), _signed(late), _reals(table, "last"),
-        _reals(table, "device"), _reals(table, "peers"), _reals(table, "comm"),
+        _reals(table, "device"), _reals(table, "peers"), _reals(table, "comm"), *near,
+        _foremost(row, excess),
     ]  # fmt: skip
     place = {n: at for at, names in enumerate(FAMILIES.values()) for n in names}
     family = np.array([place.get(f, len(FAMILIES) - 1) for f in table["family"].to_pylist()])
@@ -140,6 +146,14 @@ def _log_ratio(value: Floats, should: Floats, of: Floats) -> Floats:
     floor = FLOOR * of / 5
     ratio = np.log((np.maximum(value, 0) + floor) / (np.maximum(should, 0) + floor))
     return np.where(np.isnan(should), 0.0, np.clip(ratio, -LIMIT, LIMIT))
+
+
+def _foremost(row: Ints, excess: Floats) -> Floats:
+    """Give each operator's excess as a share of the largest of its step: 1 is the foremost."""
+    most = np.zeros(row.max(initial=-1) + 1)
+    np.maximum.at(most, row, excess)
+    foremost: Floats = np.clip(excess / np.maximum(most[row], 1e-3), -1, 1)
+    return foremost
 
 
 def _furthest(row: Ints, weight: Floats) -> Ints:

@@ -17,7 +17,7 @@ from teller.models.samples.standing import standing
 from teller.models.signals import RankSteps, rank_steps
 
 Reals = npt.NDArray[np.float32]
-VERSION: Final = 2
+VERSION: Final = 3
 
 
 @dataclass(frozen=True, slots=True)

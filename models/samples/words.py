@@ -1,6 +1,6 @@
 """Vectors of known strings: operators and log templates, as a cache that ships with the weights."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import numpy as np
@@ -34,6 +34,10 @@ class Words:
     def width(self) -> int:
         """Give the width of a vector."""
         return int(self.vectors.shape[1])
+
+    def __iter__(self) -> Iterator[str]:
+        """Go over the strings."""
+        return iter(self._place)
 
     def __contains__(self, string: str) -> bool:
         """Tell whether a string is known."""

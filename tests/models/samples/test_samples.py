@@ -48,7 +48,7 @@ def test_samples_are_read_back_as_they_were_written(samples: Samples, tmp_path: 
         assert np.array_equal(getattr(again, field.name), getattr(samples, field.name))
 
 
-def test_two_halves_joined_are_the_whole(samples: Samples) -> None:
+def test_two_halves_joined_are_the_whole_but_for_the_cut(samples: Samples) -> None:
     text = np.ones((len(samples.texts), 4), np.float32)
     size = len(samples.step_index)
     whole = batch(samples, text)
@@ -57,11 +57,25 @@ def test_two_halves_joined_are_the_whole(samples: Samples) -> None:
     assert parts.iterations == whole.iterations == size
     for name, held in whole.inputs().items():
         other = parts.inputs()[name]
+        if name.endswith("_next"):  # what follows over the cut is not joined
+            assert {*map(tuple, other.T.tolist())} < {*map(tuple, held.T.tolist())}
+            continue
         assert other.shape == held.shape
         assert np.array_equal(np.sort(other, axis=None), np.sort(held, axis=None))
     for one in (whole, parts):  # an edge leads from an operator to the rank that ran it
         assert one.op_rank[1].max() < len(one.rank_x)
         assert one.rank_iteration[1].max() == size - 1
+
+
+def test_iterations_and_ranks_are_joined_in_order_of_time(samples: Samples) -> None:
+    whole = batch(samples, np.ones((len(samples.texts), 4), np.float32))
+    before, after = whole.own_next
+    assert (samples.replica[before] == samples.replica[after]).all()
+    assert (samples.step_index[before] < samples.step_index[after]).all()
+    before, after = whole.rank_next
+    assert (samples.rank[before] == samples.rank[after]).all()
+    assert (samples.rank_step[before] < samples.rank_step[after]).all()
+    assert len(before) == len(samples.rank) - len(np.unique(samples.rank))
 
 
 def test_a_string_that_is_not_known_has_no_vector() -> None:
