@@ -47,6 +47,20 @@ class Curve(msgspec.Struct, frozen=True):
         return (self.thresholds[int(loose[0])] if len(loose) else 1.0), False
 
 
+def on_healthy(threshold: float, healthy: Floats, per_1000: float) -> tuple[float, bool]:
+    """Give the threshold with a healthy run of the user's own, and whether that run can promise it.
+
+    `healthy` are the chances of the run's iterations. The threshold rises until no more of them
+    than the rate allows reach it (split conformal prediction, Vovk et al., 2005); it never falls.
+    """
+    size = len(healthy)
+    place = int(np.ceil((size + 1) * (1 - per_1000 / 1000)))
+    if not size:
+        return threshold, False
+    own = float(np.nextafter(np.sort(healthy)[min(place, size) - 1], 2.0))
+    return max(threshold, own), place <= size
+
+
 def curve(clean: Sequence[Floats]) -> Curve:
     """Give the curve of some runs, each the chances of its clean iterations."""
     held = [c for c in clean if len(c)]

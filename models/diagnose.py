@@ -55,7 +55,9 @@ def judge(
         found += [(rule, f) for f in loud]
     steps = case.steps
     heard = heard or Heard()
-    voiced = fusion.fused(_explained(found), heard.said, run, heard.evidence, len(case.ranks))
+    voiced = fusion.fused(
+        _explained(found), heard.said, run, heard.evidence, len(case.ranks), heard.calibrated
+    )
     kept = [_with_numeric(f, steps) for f in voiced]
     notes = (*not_seen(store, run), *unanswered, *heard.notes)
     return Judged(judgement.ordered(kept), steps, notes)

@@ -4,7 +4,8 @@
   both are wrong is the product of the chances that each is (a noisy or), the model's counted half:
   it was trained on other machines. Where it says a sibling class, a quarter of it counts.
 * What the model alone says becomes a finding of its own, as sure as the model is of abnormality
-  and class together; below `LEAST` it is left out, below one half it is `low`.
+  and class together; below `LEAST` it is left out. It is `low` below one half, and where the model
+  is not calibrated on a healthy run of the deployment: an alarm needs more than a stranger's word.
 * A finding of the model that a rule explains (same class or siblings, same ground) is not repeated.
 """
 
@@ -32,12 +33,13 @@ def fused(
     run: int,
     evidence: Sequence[tuple[Evidence, ...]],
     rank_count: int,
+    calibrated: bool = False,
 ) -> list[Finding]:
     """Give all findings: those of rules with the model's voice, and what the model alone says."""
     ruled = list(found)
     heard = [_with_model(f, said) for f in ruled]
     alone = [
-        _finding(one, run, shown, rank_count)
+        _finding(one, run, shown, rank_count, calibrated)
         for one, shown in zip(said, evidence, strict=True)
         if one.klass != UNKNOWN
         and one.chance * one.class_chance >= LEAST
@@ -79,12 +81,15 @@ def _explains(finding: Finding, one: Said) -> bool:
     return (everywhere or _same_steps(finding, one)) and agreement(finding.klass, one) > 0
 
 
-def _finding(one: Said, run: int, evidence: tuple[Evidence, ...], rank_count: int) -> Finding:
+def _finding(
+    one: Said, run: int, evidence: tuple[Evidence, ...], rank_count: int, calibrated: bool
+) -> Finding:
     known = class_named(one.klass)
     sure = one.chance * one.class_chance
     share = min(max(one.share, 0.0), 1.0)
     by_cost: Severity = next((s for least, s in SHARES if share >= least), "info")
-    severity: Severity = "low" if sure < 0.5 and by_cost != "info" else by_cost
+    quiet = (sure < 0.5 or not calibrated) and by_cost != "info"
+    severity: Severity = "low" if quiet else by_cost
     return Finding(
         id=ids.node_id(str(run), "Finding", MODELSET, one.klass, one.steps[0]),
         run=run, klass=one.klass, case_class=known.cases, title=known.title, severity=severity,

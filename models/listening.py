@@ -10,10 +10,14 @@ from teller.graph import ids
 from teller.graph.finding import Evidence
 from teller.graph.store import Store
 from teller.models.archived import Archived
+from teller.models.calibration import PER_1000, on_healthy
 from teller.models.case import Case
 from teller.models.samples.sample import Samples, samples_of
+from teller.models.samples.words import Words
 from teller.models.scorer import Scorer, Scores
 from teller.models.voice import UNKNOWN, Said, episodes
+
+SHIPPED: Final = Path(__file__).with_name("weights")  # the model that comes with the code
 
 PLACE_MASK: Final = (1 << ids.PLACE_BITS) - 1
 MANY_UNKNOWN: Final = 0.5  # share of strings without a vector from which on it is said
@@ -31,14 +35,22 @@ ORDER BY over DESC, id LIMIT 1
 
 
 @dataclass(frozen=True, slots=True)
+class Ask:
+    """Which model is asked, and how."""
+
+    folder: Path = SHIPPED
+    per_1000: float = PER_1000  # clean steps in 1,000 that may be called abnormal
+    words: Path | None = None  # where vectors of new strings are kept; None: none are made
+
+
+@dataclass(frozen=True, slots=True)
 class Heard:
     """What the model says of one run, with evidence for each, and what it could not tell."""
 
     said: tuple[Said, ...] = ()
     evidence: tuple[tuple[Evidence, ...], ...] = ()
     notes: tuple[str, ...] = ()
-    samples: Samples | None = None
-    scores: Scores | None = None
+    calibrated: bool = False  # on a healthy run of the same deployment
 
 
 @cache
@@ -47,20 +59,62 @@ def scorer(folder: Path) -> Scorer:
     return Scorer(folder)
 
 
-def hear(generation: Path, store: Store, run: int, folder: Path) -> Heard:
-    """Score a run; its tables come from `generation`, the evidence from the store."""
-    model = scorer(folder)
+def hear(generation: Path, store: Store, run: int, ask: Ask, healthy: Path | None = None) -> Heard:
+    """Score a run; its tables come from `generation`, the evidence from the store.
+
+    `healthy` is the generation of a healthy run of the same deployment, to calibrate on.
+    """
+    model = scorer(ask.folder)
     samples = samples_of(Archived(generation))
     if not len(samples.step_index):
         return Heard()
-    scores = model.score(samples)
+    scores = model.score(samples, _words(model, samples, ask.words))
     case = Case(store, run)
     hosts = {r: str(row["host"] or "") for r, row in case.ranks.items()}
     devices = {r: str(row["device"]) for r, row in case.ranks.items() if row["device"]}
-    threshold, _ = model.card.curve.threshold()
+    threshold, promised = model.card.curve.threshold(ask.per_1000)
+    if healthy is not None:
+        usual = samples_of(Archived(healthy))
+        chance = model.score(usual, _words(model, usual, ask.words)).chance
+        threshold, promised = on_healthy(threshold, chance, ask.per_1000)
     said = episodes(samples, scores, model.card.classes, threshold, hosts, devices)
     shown = tuple(tuple(_evidence(one, case)) for one in said)
-    return Heard(tuple(said), shown, tuple(_notes(said, samples, scores)), samples, scores)
+    notes = [*_notes(said, samples, scores)]
+    if said:
+        notes += _calibration(ask.per_1000, promised, healthy is not None)
+    return Heard(tuple(said), shown, tuple(notes), healthy is not None)
+
+
+def _words(model: Scorer, samples: Samples, kept: Path | None) -> Words:
+    """Give the model's vectors, with those of strings that it does not know where it may encode."""
+    if kept is None:
+        return model.words
+    from teller.models.learn import encoding  # imports torch: only where the user asks for it
+
+    known = model.words
+    if kept.exists():
+        own = Words.load(kept)
+        new = [s for s in own if s not in known]
+        known = known.with_more(new, own.of(new))
+    more = encoding.encoded(sorted({str(s) for s in samples.texts}), known)
+    if more is not known:
+        kept.parent.mkdir(parents=True, exist_ok=True)
+        more.save(kept)
+    return more
+
+
+def _calibration(per_1000: float, promised: bool, here: bool) -> Iterator[str]:
+    """Say what the rate of false alarms rests on."""
+    if not here:
+        yield (
+            "the model is not calibrated here: what it alone says is `low`; name a healthy run of "
+            "this deployment with --baseline"
+        )
+    if not promised:
+        yield (
+            f"{per_1000:g} false alarms in 1,000 steps cannot be promised by as few clean steps or "
+            "runs as the calibration has: the strictest threshold is used"
+        )
 
 
 def _evidence(one: Said, case: Case) -> Iterator[Evidence]:

@@ -21,6 +21,7 @@ from teller.ingest.who import Told
 from teller.models import diagnose as judging
 from teller.models import listening
 from teller.models.diagnose import Judged
+from teller.models.listening import Ask
 from teller.models.rule import RULESET
 
 if TYPE_CHECKING:
@@ -57,7 +58,7 @@ class Options:
     fail_on: Severity = "low"
     slo: Mapping[str, int] = field(default_factory=dict)  # targets of `teller.graph.targets`
     scheduler: str = "threads"  # of `teller.ingest.plan`
-    model: Path | None = None  # folder of a model to ask as well
+    model: Ask | None = None  # asked beside rules and numbers; None leaves it out
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,7 +206,7 @@ def judge_runs(
     progress.start("diagnosing", len(runs))
     with workspace.reader([*runs, *([] if baseline is None else [baseline])]) as store:
         for run in runs:
-            heard = _heard(workspace, run, store, options.model) if options.model else None
+            heard = _heard(workspace, run, store, options.model, baseline)
             judged[run] = judging.judge(store, run, options.rules_dir, baseline, heard)
             progress.step()
     progress.done()
@@ -214,10 +215,15 @@ def judge_runs(
     return judged
 
 
-def _heard(workspace: Workspace, run: int, store: "Store", model: Path) -> listening.Heard:
+def _heard(
+    workspace: Workspace, run: int, store: "Store", ask: Ask | None, baseline: int | None
+) -> listening.Heard | None:
     """Ask the model; where it cannot be asked, say why: rules and numbers still answer."""
+    if ask is None:
+        return None
+    healthy = None if baseline is None else workspace.archive.folder_of(baseline)
     try:
-        return listening.hear(workspace.archive.folder_of(run), store, run, model)
+        return listening.hear(workspace.archive.folder_of(run), store, run, ask, healthy)
     except BadUsage as err:
         return listening.Heard(notes=(f"the model was not asked: {err}",))
 

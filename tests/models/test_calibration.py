@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from teller.models.calibration import curve
+from teller.models.calibration import curve, on_healthy
 
 
 def test_a_rate_is_kept_on_the_runs_that_it_was_calibrated_on() -> None:
@@ -31,3 +31,23 @@ def test_few_runs_promise_little_and_say_so() -> None:
 @pytest.mark.parametrize("runs", [[], [np.zeros(0)]])
 def test_without_runs_nothing_is_called_abnormal(runs: list[np.ndarray]) -> None:
     assert curve(runs).threshold(10.0) == (1.0, False)
+
+
+def test_a_healthy_run_raises_the_threshold_until_its_own_steps_pass() -> None:
+    noisy = np.linspace(0.0, 0.8, 201)
+    threshold, promised = on_healthy(0.5, noisy, 10.0)
+    assert promised
+    assert (noisy >= threshold).sum() <= 2
+    assert threshold > 0.79
+
+
+def test_a_quiet_run_lowers_nothing() -> None:
+    assert on_healthy(0.5, np.full(300, 0.01), 10.0) == (0.5, True)
+
+
+@pytest.mark.parametrize("size", [0, 1, 40])
+def test_a_short_healthy_run_promises_nothing_but_is_held_to(size: int) -> None:
+    chance = np.full(size, 0.7)
+    threshold, promised = on_healthy(0.5, chance, 10.0)
+    assert not promised
+    assert threshold == (0.5 if not size else np.nextafter(0.7, 2.0))

@@ -36,7 +36,7 @@ def test_a_sibling_class_counts_for_less_and_another_for_nothing() -> None:
 
 
 def test_what_the_model_alone_says_is_a_finding_with_its_evidence() -> None:
-    [one] = fused([], [SAID], 5, [SHOWN], 4)
+    [one] = fused([], [SAID], 5, [SHOWN], 4, calibrated=True)
     assert (one.klass, one.severity, one.culprit.ranks) == ("slow_rank", "high", (2,))
     assert one.confidence == pytest.approx(0.72)
     assert (one.first_step, one.last_step, one.step_count) == (10, 12, 3)
@@ -45,7 +45,7 @@ def test_what_the_model_alone_says_is_a_finding_with_its_evidence() -> None:
 
 
 def test_a_word_that_is_not_sure_is_low_and_one_that_is_hardly_a_word_is_left_out() -> None:
-    [low] = fused([], [replace(SAID, class_chance=0.5)], 5, [SHOWN], 4)
+    [low] = fused([], [replace(SAID, class_chance=0.5)], 5, [SHOWN], 4, calibrated=True)
     assert low.severity == "low"
     assert fused([], [replace(SAID, class_chance=LEAST / 2)], 5, [SHOWN], 4) == []
     assert fused([], [replace(SAID, klass="unknown")], 5, [SHOWN], 4) == []
@@ -61,3 +61,8 @@ def test_a_rule_about_other_steps_is_not_touched() -> None:
 def test_a_rule_about_the_whole_run_explains_the_model() -> None:
     whole = replace(RULED, first_step=None, last_step=None)
     assert fused([whole], [SAID], 5, [SHOWN], 4) == [whole]
+
+
+def test_a_model_that_no_healthy_run_calibrated_raises_no_alarm_by_itself() -> None:
+    [one] = fused([], [SAID], 5, [SHOWN], 4)
+    assert (one.severity, one.confidence) == ("low", pytest.approx(0.72))

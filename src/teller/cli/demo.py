@@ -31,6 +31,7 @@ def demo(
     """
     from teller import pipeline
     from teller.graph import judgement
+    from teller.models.listening import Ask
     from teller.ui import progress
 
     recording = resources.files("teller") / "demo" / "run"
@@ -41,7 +42,8 @@ def demo(
         resources.as_file(recording) as folder,
         progress.shown_on(sys.stderr, quiet=quiet) as bars,
     ):
-        found = pipeline.diagnose([folder], place, pipeline.Options(fail_on=fail_on), bars)
+        wanted = pipeline.Options(fail_on=fail_on, model=Ask())
+        found = pipeline.diagnose([folder], place, wanted, bars)
     diagnose.show(found, place, "text", None)
     page = place.folder / REPORT
     diagnose.show(found, place, "html", page)

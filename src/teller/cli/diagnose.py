@@ -2,7 +2,7 @@
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Final, Literal
 
 import typer
 
@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from teller.graph.workspace import Workspace
 
 Format = Literal["text", "json", "markdown", "html"]
+WORDS: Final = "words.npz"  # vectors of a workspace's own strings
 
 _FORMATS: dict[str, Format] = {
     ".json": "json", ".md": "markdown", ".markdown": "markdown", ".html": "html", ".htm": "html",
@@ -53,16 +54,10 @@ def diagnose(
     rules: options.RulesDir = None,
     slo: options.Slo = "",
     scheduler: options.Scheduler = "threads",
-    model: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="DIR",
-            exists=True,
-            file_okay=False,
-            show_default=False,
-            help="Ask this model as well, one of teller train.",
-        ),
-    ] = None,
+    model: options.Model = None,
+    no_model: options.NoModel = False,
+    false_alarms: options.FalseAlarms = 10.0,
+    encode_text: options.EncodeText = False,
     quiet: options.Quiet = False,
 ) -> int:
     """Find what is wrong in runs, reading in first what is not stored yet.
@@ -74,12 +69,14 @@ def diagnose(
     from teller.ui import progress
 
     chosen = format or (_FORMATS.get(output.suffix.lower()) if output else None) or "text"
+    place = options.workspace_at(workspace, store)
     wanted = pipeline.Options(
         rank_regex=rank_regex, host_regex=host_regex, deployment=deployment, baseline=baseline,
         rules_dir=rules, fail_on=fail_on, slo=targets.parsed(slo), scheduler=scheduler,
-        model=model,
+        model=options.asked(
+            model, no_model, false_alarms, place.folder / WORDS if encode_text else None
+        ),
     )  # fmt: skip
-    place = options.workspace_at(workspace, store)
     with progress.shown_on(sys.stderr, quiet=quiet) as bars:
         found = pipeline.diagnose(paths, place, wanted, bars)
     if steps is not None:

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from teller.graph.archive import RunEntry
     from teller.graph.shared import SharedWorkspace
     from teller.graph.workspace import Workspace
+    from teller.models.listening import Ask
 
 Severity = Literal["critical", "high", "medium", "low", "info"]
 
@@ -99,6 +100,30 @@ Out = Annotated[
     ),
 ]  # fmt: skip
 
+Model = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="DIR", exists=True, file_okay=False, show_default=False,
+        help="Ask this model, one of teller train, in place of the one that is shipped.",
+    ),
+]  # fmt: skip
+NoModel = Annotated[bool, typer.Option("--no-model", help="Rules and numbers alone.")]
+FalseAlarms = Annotated[
+    float,
+    typer.Option(
+        min=0.001, max=1000, metavar="N",
+        help="How many of 1,000 clean steps the model may call abnormal.",
+    ),
+]  # fmt: skip
+EncodeText = Annotated[
+    bool,
+    typer.Option(
+        "--encode-text",
+        help="Also make vectors of names and log lines that the model does not know, and keep "
+        "them; needs the extra 'learn'.",
+    ),
+]
+
 
 def workspace_at(folder: Path | None, store: str, *, write: bool = False) -> "Workspace":
     """Give the workspace that the flags name; with `write` this process is its only writer."""
@@ -154,3 +179,14 @@ def run_named(workspace: "Workspace", name: str) -> "RunEntry":
         if name in (str(entry.run_id), entry.name):
             return entry
     raise UnknownName("run", name, {entry.name for entry in entries})
+
+
+def asked(
+    model: Path | None, no_model: bool, per_1000: float, words: Path | None = None
+) -> "Ask | None":
+    """Give what the user wants of the model; None leaves it out."""
+    from teller.models.listening import SHIPPED, Ask
+
+    if no_model:
+        return None
+    return Ask(model or SHIPPED, per_1000, words)

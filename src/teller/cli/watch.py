@@ -67,6 +67,9 @@ def watch(
     rules: options.RulesDir = None,
     slo: options.Slo = "",
     scheduler: options.Scheduler = "threads",
+    model: options.Model = None,
+    no_model: options.NoModel = False,
+    false_alarms: options.FalseAlarms = 10.0,
     quiet: options.Quiet = False,
 ) -> int:  # fmt: skip
     """Ingest and diagnose what appears or grows in a folder, and tell each finding once.
@@ -81,6 +84,7 @@ def watch(
     wanted = pipeline.Options(
         rank_regex=rank_regex, host_regex=host_regex, deployment=deployment, baseline=baseline,
         rules_dir=rules, fail_on=fail_on, slo=targets.parsed(slo), scheduler=scheduler,
+        model=options.asked(model, no_model, false_alarms),
     )  # fmt: skip
     place = options.workspace_at(workspace, store)
     watching = Watch(
