@@ -35,7 +35,7 @@ class Judged:
 class Guess:
     """What a judge says of all iterations of one run."""
 
-    chance: Floats  # (iterations,) the higher, the more abnormal
+    chance: Floats  # (iterations,) the higher, the more abnormal; chances as logits
     classes: Floats  # (iterations, classes); a row of zeros names none
     rank: Floats  # (rank-steps,) the higher, the more the culprit
     op: Floats  # (operators,) the higher, the guiltier

@@ -5,6 +5,7 @@ baseline follows LatencyPrism in predicting a step's time from its load and scor
 the mixture of Gaussians follows TELLER's first stage: how unlike healthy iterations one is.
 """
 
+import warnings
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
@@ -12,6 +13,8 @@ import lightgbm
 import numpy as np
 from scipy.sparse import csr_matrix, vstack
 from sklearn.decomposition import PCA
+from sklearn.dummy import DummyClassifier
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.linear_model import LogisticRegression
 from sklearn.mixture import GaussianMixture
@@ -36,7 +39,8 @@ TREES: Final = {
 LONGEST: Final = 0  # the figure of an operator that is its share of the step
 FURTHEST: Final = 1  # and that is its excess
 LOAD: Final = ("batch", "tokens", "decode", "prefill", "mixed")
-MOST_ROWS: Final = 400_000  # operators that trees are fitted to: more change nothing
+MOST_ROWS: Final = 400_000  # operators that trees are fitted to at most
+HELD_OUT: Final = 10  # iterations of the rarest class from which some are held out of fitting
 
 
 def chance(runs: Sequence[Labelled]) -> Judge:
@@ -118,17 +122,17 @@ def boosted(runs: Sequence[Labelled]) -> Judge:
     """Fit boosted trees on all features: iterations, classes, ranks and operators, each alone."""
     x, state, klass = _iterations(runs)
     asked, faulty = state >= 0, state == POSITIVE
-    steps = lightgbm.LGBMClassifier(**TREES).fit(x[asked], state[asked])
-    kinds = lightgbm.LGBMClassifier(**(TREES | {"n_estimators": 60}))
-    kinds.fit(x[faulty], klass[faulty])
+    steps = _fitted(lightgbm.LGBMClassifier(**TREES), x[asked], state[asked])
+    few = lightgbm.LGBMClassifier(**(TREES | {"n_estimators": 60}))
+    kinds = _fitted(few, x[faulty], klass[faulty])
     ranks = _rows(runs, "rank")
     ops = _rows(runs, "op")
 
     def judge(one: Labelled) -> Guess:
         own = aggregated(one)
         return Guess(
-            _chance(steps, own), _spread(kinds, own),
-            _chance(ranks, one.samples.rank_x.astype(float)), _chance(ops, _of_ops(one)),
+            _logit(steps, own), _spread(kinds, own),
+            _logit(ranks, one.samples.rank_x.astype(float)), _logit(ops, _of_ops(one)),
         )  # fmt: skip
 
     return judge
@@ -140,15 +144,16 @@ def without_edges(runs: Sequence[Labelled]) -> Judge:
     asked, faulty = state >= 0, state == POSITIVE
 
     def fitted(rows: Floats, wanted: Ints) -> Any:
-        net = MLPClassifier((64, 64), max_iter=60, early_stopping=True, random_state=1)
-        return make_pipeline(StandardScaler(), net).fit(rows, wanted)
+        held_out = np.unique(wanted, return_counts=True)[1].min(initial=0) >= HELD_OUT
+        net = MLPClassifier((64, 64), max_iter=60, early_stopping=held_out, random_state=1)
+        return _fitted(make_pipeline(StandardScaler(), net), rows, wanted)
 
     steps, kinds = fitted(x[asked], state[asked]), fitted(x[faulty], klass[faulty])
 
     def judge(one: Labelled) -> Guess:
         own, held = aggregated(one), one.samples
         odd = held.op_x[:, FURTHEST].astype(float)
-        return Guess(_chance(steps, own), _spread(kinds, own), _excess(held), odd)
+        return Guess(_logit(steps, own), _spread(kinds, own), _excess(held), odd)
 
     return judge
 
@@ -169,13 +174,13 @@ def logs(runs: Sequence[Labelled]) -> Judge:
     x = vstack([rows(r) for r in runs]).tocsr()
     state, klass = _labels(runs)
     asked, faulty = np.flatnonzero(state >= 0), np.flatnonzero(state == POSITIVE)
-    steps = LogisticRegression(max_iter=200).fit(x[asked], state[asked])
-    kinds = LogisticRegression(max_iter=200).fit(x[faulty], klass[faulty])
+    steps = _fitted(LogisticRegression(max_iter=200), x[asked], state[asked])
+    kinds = _fitted(LogisticRegression(max_iter=200), x[faulty], klass[faulty])
 
     def judge(one: Labelled) -> Guess:
         own, held = rows(one), one.samples
         odd = held.op_x[:, FURTHEST].astype(float)
-        return Guess(_chance(steps, own), _spread(kinds, own), _excess(held), odd)
+        return Guess(_logit(steps, own), _spread(kinds, own), _excess(held), odd)
 
     return judge
 
@@ -251,7 +256,16 @@ def _rows(runs: Sequence[Labelled], what: str) -> Any:
     rows = np.concatenate([a[m] for a, m in zip(x, asked, strict=True)])
     wanted = np.concatenate([y[m] for y, m in zip(label, asked, strict=True)])
     kept = np.sort(np.random.default_rng(1).permutation(len(rows))[:MOST_ROWS])
-    return lightgbm.LGBMClassifier(**TREES).fit(rows[kept], wanted[kept])
+    return _fitted(lightgbm.LGBMClassifier(**TREES), rows[kept], wanted[kept])
+
+
+def _fitted(model: Any, rows: Any, wanted: Ints) -> Any:
+    """Fit a model; what has one answer alone in these runs always gets that one."""
+    if len(np.unique(wanted)) < 2:
+        model = DummyClassifier()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # a floor as it is after its steps
+        return model.fit(rows, wanted)
 
 
 def _of_ops(one: Labelled) -> Floats:
@@ -260,11 +274,12 @@ def _of_ops(one: Labelled) -> Floats:
     return np.concatenate([held.op_x, head[held.op_rank]], axis=1).astype(float)
 
 
-def _chance(model: Any, rows: Any) -> Floats:
+def _logit(model: Any, rows: Any) -> Floats:
     if not rows.shape[0]:
         return np.zeros(0)
-    chance: Floats = model.predict_proba(rows)[:, -1]
-    return chance
+    chance: Floats = np.clip(model.predict_proba(rows)[:, -1], 1e-9, 1 - 1e-9)
+    logit: Floats = np.log(chance / (1 - chance))
+    return logit
 
 
 def _spread(model: Any, rows: Any) -> Floats:

@@ -15,6 +15,7 @@ from teller.cli import (
     diagnose,
     diff,
     doctor,
+    evaluate,
     export,
     ingest,
     migrate,
@@ -61,7 +62,7 @@ def _teller(
 
 for _module in (
     demo, doctor, collect, ingest, diagnose, watch, diff, report, trace, query, rules, runs,
-    export, push, migrate, simulate, testbed, train,
+    export, push, migrate, simulate, testbed, train, evaluate,
 ):  # fmt: skip
     _module.add_to(app)
 

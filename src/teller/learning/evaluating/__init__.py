@@ -1,0 +1,1 @@
+"""The tables that judge a model: rows that are kept, figures with intervals, one page."""
