@@ -22,8 +22,8 @@ from teller.graph.finding import Diagnosis, Finding
 from teller.graph.keep import rest
 from teller.graph.project import project
 from teller.graph.workspace import Workspace
-from teller.ingest.operators import operator_of
 from teller.lab.truth import Episode, Truth, read_truth
+from teller.learning.objects import same
 
 TABLE: Final = "floor.tsv"
 NONE: Final = "–"
@@ -114,7 +114,7 @@ def judged(truth: Truth, said: Diagnosis) -> list[Row]:
         right = [f for f in inside if f.klass == cause.class_]
         rows.append(Row(
             truth.run, number, cause.class_, inside[0].klass if inside else NONE, bool(right),
-            any(same(f, cause) for f in right), float(_share(cause)),
+            any(same(f.culprit, cause.culprit) for f in right), float(_share(cause)),
         ))  # fmt: skip
     beside = [f for f in loud if f.id not in met]
     rows.append(Row(truth.run, -1, NONE, beside[0].klass if beside else NONE, False, False, 0.0))
@@ -131,21 +131,6 @@ def _meets(finding: Finding, later_ns: int, cause: Episode) -> bool:
         return True
     first, last = finding.start_ns + later_ns, finding.end_ns + later_ns
     return first <= cause.intended.end_ns + SLACK_NS and last >= cause.intended.start_ns - SLACK_NS
-
-
-def same(finding: Finding, cause: Episode) -> bool:
-    """Tell whether a finding blames the object of a cause: its kind, and that kind's list."""
-    kind = cause.culprit.kind
-    if finding.culprit.kind != kind:
-        return False
-    ours, theirs = (getattr(c, f"{kind}s", ()) for c in (finding.culprit, cause.culprit))
-    if kind == "operator":
-        return bool(set(map(operator_of, ours)) & set(map(operator_of, theirs)))
-    return {*map(_plain, ours)} == {*map(_plain, theirs)}
-
-
-def _plain(value: object) -> object:
-    return tuple(sorted(value)) if isinstance(value, (list, tuple)) else value
 
 
 def _tables(rows: Sequence[Row]) -> list[str]:

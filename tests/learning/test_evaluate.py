@@ -11,6 +11,8 @@ from teller.cli import main
 
 pytestmark = [
     pytest.mark.slow,
+    # of torch and its exporter, about their own future
+    pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning"),
     pytest.mark.skipif(
         find_spec("torch_geometric") is None or find_spec("lightgbm") is None,
         reason="the extra `learn` is not installed",

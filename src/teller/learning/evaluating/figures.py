@@ -13,6 +13,7 @@ from teller.models.measures import Bools, Sweep, even, f1, macro_f1_of, mean
 from teller.models.samples.labels import POSITIVE
 
 RECALL: Final = 0.8
+FEWEST: Final = 2  # roots with positives from which on an interval says something
 STEPS: Final = (
     "auprc", "auroc", "f1", "f1_horizontal", "f1_vertical", "recall", "false_alarms",
     "clean_run_alarms",
@@ -66,7 +67,8 @@ def figures(asked: Asked, names: Sequence[str], draws: int = DRAWS) -> dict[str,
 
 def _interval(asked: Asked, name: str, values: Floats) -> Interval:
     if name not in RATES:
-        return spread(values)
+        one = len(np.unique(asked.truth.root[asked.truth.faulty])) < FEWEST
+        return Interval(spread(values).value) if one else spread(values)
     clean = asked.truth.clean
     if name == "clean_run_alarms":
         clean = clean & quiet_runs(asked.truth)

@@ -40,7 +40,8 @@ def _severity(table: Table, figure: Figure) -> None:
         axes.set_title(part.title, fontsize=9)
         axes.set_ylim(0, 1.02)
         axes.tick_params(axis="x", rotation=30, labelsize=7)
-    axes.legend(fontsize=7)
+    handles, labels = axes.get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside lower center", ncols=len(ASKED), fontsize=7)
 
 
 def _priors(table: Table, figure: Figure) -> None:
@@ -50,10 +51,10 @@ def _priors(table: Table, figure: Figure) -> None:
     axes = figure.subplots()
     for name, cells in part.rows:
         values = [cells[part.columns.index(h)] for h in heads]
-        _line(axes, heads, values, name)
+        _line(axes, heads, values, name, band=name == part.rows[0][0])
     axes.set_title(part.title, fontsize=9)
     axes.set_ylim(0, 1.02)
-    axes.legend(fontsize=6)
+    figure.legend(loc="outside right center", fontsize=7)
 
 
 def _joint(table: Table, figure: Figure) -> None:
@@ -82,11 +83,12 @@ def _column(part: Part, head: str) -> list[Any]:
     return [cells[at] for _, cells in part.rows]
 
 
-def _line(axes: Any, names: list[str], cells: list[Any], label: str) -> None:
+def _line(axes: Any, names: list[str], cells: list[Any], label: str, *, band: bool = True) -> None:
     value = [_value(c) for c in cells]
     axes.plot(names, value, marker="o", markersize=3, label=label)
-    low, high = [_value(c, "low") for c in cells], [_value(c, "high") for c in cells]
-    axes.fill_between(names, low, high, alpha=0.12)
+    if band:
+        low, high = [_value(c, "low") for c in cells], [_value(c, "high") for c in cells]
+        axes.fill_between(names, low, high, alpha=0.12)
 
 
 def _value(cell: Any, what: str = "value") -> float:

@@ -13,7 +13,7 @@ from teller.models.samples.labels import class_names
 
 BANDS: Final = ((0.03, 0.05), (0.05, 0.1), (0.1, 0.2), (0.2, 0.5), (0.5, float("inf")))
 BAND_FIGURES: Final = (
-    "recall", "auprc", "class_accuracy", "op_top1", "op_top3", "rank_top1", "object", "joint",
+    "recall", "auroc", "class_accuracy", "op_top1", "op_top3", "rank_top1", "object", "joint",
 )  # fmt: skip
 CLASS_FIGURES: Final = ("recall", "class_accuracy", "op_top1", "rank_top1", "object", "joint")
 SHORT: Final = (
