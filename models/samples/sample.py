@@ -12,12 +12,13 @@ from teller.models.archived import Archived
 from teller.models.residuals import residuals, usual_ns
 from teller.models.samples.lines import lines
 from teller.models.samples.meetings import meetings
+from teller.models.samples.moments import moments
 from teller.models.samples.operators import operators
 from teller.models.samples.standing import standing
 from teller.models.signals import RankSteps, rank_steps
 
 Reals = npt.NDArray[np.float32]
-VERSION: Final = 3
+VERSION: Final = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,20 +72,20 @@ def samples_of(run: Archived) -> Samples:
     own, first = _iterations(steps)
     usual = usual_ns(steps)
     ranks = np.unique(steps.rank)
-    known = standing(run, ranks)[np.searchsorted(ranks, steps.rank)] if len(ranks) else None
+    known = [standing(run, ranks)[np.searchsorted(ranks, steps.rank)]] if len(ranks) else []
     ops = operators(run, steps, usual)
     meet = meetings(run, steps, own, usual)
     said = lines(run, steps, own)
     texts, words = np.unique(
         np.array([*ops.name.to_pylist(), *said.text.to_pylist()], np.str_), return_inverse=True
     )
-    numeric = residuals(steps)
+    told = [residuals(steps), *known, moments(run, steps, usual)]
     return Samples(
         replica=steps.replica[first], step_index=steps.step_index[first],
         start_ns=_least(own, steps.start_ns), end_ns=-_least(own, -steps.end_ns),
         usual_ns=usual[first], rank_of=own, rank=steps.rank,
         rank_step=steps.step_index, rank_end_ns=steps.end_ns, rank_excess_ns=steps.excess_ns,
-        rank_x=_single(numeric if known is None else np.concatenate([numeric, known], axis=1)),
+        rank_x=_single(np.concatenate(told, axis=1)),
         op_rank=ops.step, op_word=words[: len(ops.step)], op_excess_ns=ops.excess_ns,
         op_x=_single(ops.x), meet_of=meet.iteration, meet_x=_single(meet.x), edge_rank=meet.step,
         edge_meet=meet.meeting, edge_x=_single(meet.part), line_of=said.iteration,

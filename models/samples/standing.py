@@ -33,7 +33,7 @@ def standing(run: Archived, rank: Ints) -> Floats:
     """Give what is known of each of these ranks, of shape (ranks, len(NAMES)); 0: nothing."""
     table = run.table("Sample")
     value = table["value"].cast(pa.float64()).fill_null(float("nan")).to_numpy()
-    name, own = table["name"].combine_chunks(), _rank_of(run, table)
+    name, own = table["name"].combine_chunks(), rank_of(run, table)
 
     def seen(of: str) -> list[Floats]:
         at = pc.equal(name, of).to_numpy(zero_copy_only=False) & ~np.isnan(value)
@@ -77,7 +77,7 @@ def _places(run: Archived, rank: Ints) -> list[Floats]:
     return [size, np.full(len(rank), np.log1p(len(set(hosts))) / 2), np.array(share)]
 
 
-def _rank_of(run: Archived, samples: pa.Table) -> Ints:
+def rank_of(run: Archived, samples: pa.Table) -> Ints:
     """Give the rank that each sample is about, by itself or by its device; -1 for none."""
     own = filled(samples["rank"], -1).copy()
     about, uses = run.table("ABOUT.Sample.Device"), run.table("USES_DEVICE.Rank.Device")

@@ -8,7 +8,7 @@ import pytest
 
 from teller.models.archived import Archived
 from teller.models.residuals import FEATURES
-from teller.models.samples import lines, meetings, operators, standing
+from teller.models.samples import lines, meetings, moments, operators, standing
 from teller.models.samples.batch import batch, joined
 from teller.models.samples.sample import Samples, samples_of
 from teller.models.samples.words import Words
@@ -31,8 +31,8 @@ def test_every_step_of_every_rank_is_in_an_iteration(archived: Archived, samples
 
 def test_figures_are_finite_and_as_many_as_are_named(samples: Samples) -> None:
     width = {
-        "rank_x": len(FEATURES) + len(standing.NAMES), "op_x": len(operators.NAMES),
-        "meet_x": len(meetings.NAMES), "line_x": len(lines.NAMES),
+        "rank_x": len(FEATURES) + len(standing.NAMES) + len(moments.NAMES),
+        "op_x": len(operators.NAMES), "meet_x": len(meetings.NAMES), "line_x": len(lines.NAMES),
     }  # fmt: skip
     for name, size in width.items():
         held = getattr(samples, name)
