@@ -120,14 +120,19 @@ def test_a_table_is_stale_where_its_runs_are_others(
     assert "Not up to date: another test than before" in (place / "evaluation.md").read_text()
 
 
-def test_networks_are_trained_again_without_an_engine(
+def test_networks_are_trained_again_without_an_engine_and_without_a_group(
     evaluated: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(_words(evaluated, "--table", "engines", "--minutes", "0.02")) == 0
+    words = _words(
+        evaluated, "--table", "engines", "--table", "siblings", "--minutes", "0.02"
+    )  # fmt: skip
+    assert main(words) == 0
     said = capsys.readouterr()
     assert "trtllm, unseen" in said.out
     assert "trtllm, seen" in said.out
-    assert main(_words(evaluated, "--table", "engines", "--minutes", "0.02")) == 0
+    table = json.loads((evaluated / "evaluation" / "siblings.json").read_text())
+    assert [name for name, _ in table["parts"][0]["rows"]] == ["host_pause", "mean over groups"]
+    assert main(words) == 0
     assert "making" not in capsys.readouterr().err
 
 

@@ -97,13 +97,14 @@ def test_an_interval_has_its_point_inside(data: st.DataObject) -> None:
     root = np.array(data.draw(st.lists(st.integers(0, 4), min_size=size, max_size=size)))
     found = interval(lambda w: mean(values, w), root, 50)
     assert found.value == pytest.approx(values.mean())
+    assert found.value is not None
     assert found.low is not None
     assert found.high is not None
     assert found.low <= found.value <= found.high
 
 
 def test_more_roots_make_an_interval_narrower() -> None:
-    values = np.arange(1200) // 100 % 2 * 1.0
+    values = (np.arange(1200) // 100 % 2).astype(np.float64)
     wide, narrow = (
         interval(lambda w: mean(values, w), np.arange(1200) // each, 200) for each in (100, 1)
     )

@@ -29,6 +29,7 @@ from teller.models.scorer import Scorer
 MODEL: Final = "model"
 RULES: Final = "rules alone"
 AGAIN: Final = "trained again"
+ASKED: Final = ("validation", "test", "testbed")  # sets of which judges say something
 HASHED: Final = "names hashed"
 LEAST: Final = 1e-7  # chances nearer to 0 or 1 are taken as this near
 
@@ -61,23 +62,31 @@ class Judges:
 
     def says(self, row: Row, role: str) -> Says:
         """Give what a judge says of a set."""
-        given = self.sets[role]
-        key = key_of(row.key, given.digest)
-        found = self.state.says(role, row.name, key)
+        found = self._kept(row, role)
         if found is None:
-            judge = self._judge(row)
-            self._told.start(f"{row.name}: {role}", len(given.known))
-            parts = []
-            for run in given.known:
-                seen = replace(run.one, samples=row.view(run.one.samples))
-                parts.append(says(run, judge(seen)))
-                self._told.step()
-            self._told.done()
-            self.state.keep_says(role, row.name, key, Says.of(parts))
-            found = self.state.says(role, row.name, key)
+            # What is trained by the clock is another one each time: all of it is said anew then.
+            others = [r for r in ASKED if r != role and row.key not in self._fitted
+                      and r in self.sets and self._kept(row, r) is not None]  # fmt: skip
+            for each in (*others, role):
+                self._ask(row, each)
+            found = self._kept(row, role)
         if found is None:
             raise BadUsage(f"{self.state.folder} cannot be written")
         return _wide(found)
+
+    def _kept(self, row: Row, role: str) -> Says | None:
+        return self.state.says(role, row.name, key_of(row.key, self.sets[role].digest))
+
+    def _ask(self, row: Row, role: str) -> None:
+        given, judge = self.sets[role], self._judge(row)
+        self._told.start(f"{row.name}: {role}", len(given.known))
+        parts = []
+        for run in given.known:
+            seen = replace(run.one, samples=row.view(run.one.samples))
+            parts.append(says(run, judge(seen)))
+            self._told.step()
+        self._told.done()
+        self.state.keep_says(role, row.name, key_of(row.key, given.digest), Says.of(parts))
 
     def rules(self, role: str) -> Says | None:
         """Give what rules and numbers alone say; None where the run folders are not there."""

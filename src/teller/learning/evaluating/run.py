@@ -1,7 +1,7 @@
 """`teller evaluate`: make the tables that are missing or out of date, and write the page."""
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Literal
@@ -65,14 +65,14 @@ def evaluate(
         if one.standing in ("stale", "missing"):
             say(f"{spec.name}: {one.standing}{one.why and f', {one.why}'}; it is made now")
             state.keep(_made(work, state, spec, asked))
-            _write(work, state, asked)
+            _write(work, state)
         elif one.standing == "up to date":
             say(f"{spec.name}: up to date")
         if (table := state.table(spec.name)) is not None:
             show(page.text_of(table))
     if not state.tables():
         raise NothingUsable("no table can be made of these sets: name --test and --validation")
-    _write(work, state, asked)
+    _write(work, state)
 
 
 def standings(asked: Asked, told: Progress, say: Callable[[str], None]) -> list[Stood]:
@@ -103,9 +103,8 @@ def _standing(work: Work, state: State, spec: Spec, asked: Asked) -> Stood:
     table = state.table(spec.name)
     if table is None:
         return Stood(spec.name, "missing")
-    other = changed(table, _inputs(work, spec, asked))
-    if other:
-        return Stood(spec.name, "stale", f"another {' and '.join(other)} than before")
+    if other := changed(table, _inputs(work, spec, asked)):
+        return Stood(spec.name, "stale", _other(other))
     if table.made.draws < work.draws:
         return Stood(spec.name, "stale", f"its intervals rest on {table.made.draws} draws")
     return Stood(spec.name, "up to date")
@@ -130,21 +129,22 @@ def _made(work: Work, state: State, spec: Spec, asked: Asked) -> Table:
     )  # fmt: skip
 
 
-def _write(work: Work, state: State, asked: Asked) -> None:
+def _write(work: Work, state: State) -> None:
     """Write the page of all tables that are there, in order, and their pictures."""
     there = {t.name: t for t in state.tables()}
     ordered = [there[s.name] for s in SPECS if s.name in there]
-    stale = {s.name: s.why for s in _stale(work, state, asked, there)}
+    stale = {t.name: why for t in ordered if (why := _outdated(work, t))}
     drawn = plots.pictures(ordered, state.folder)
-    page.write(
-        page.page(ordered, stale, drawn, state.folder.name),
-        state.folder.with_name(f"{state.folder.name}.md"),
-    )
+    text = page.page(ordered, stale, drawn, state.folder.name)
+    page.write(text, state.folder.with_name(f"{state.folder.name}.md"))
 
 
-def _stale(work: Work, state: State, asked: Asked, there: Mapping[str, Table]) -> Iterator[Stood]:
-    for name in there:
-        if name in BY_NAME:
-            stood = _standing(work, state, BY_NAME[name], asked)
-            if stood.standing == "stale":
-                yield stood
+def _outdated(work: Work, table: Table) -> str:
+    """Say what is another one than a table was made of, among what was given this time."""
+    now = {"model": work.judges.model_key, "making": MAKING}
+    now |= {role: work.sets[role].digest for role in table.inputs if role in work.sets}
+    return _other([n for n in now if table.inputs.get(n) != now[n]])
+
+
+def _other(changed: Sequence[str]) -> str:
+    return f"another {' and '.join(changed)} than before" if changed else ""
