@@ -47,7 +47,10 @@ class Guess:
 
 
 def figures(judged: Sequence[Judged], threshold: float | None = None) -> dict[str, float]:
-    """Give all figures over these runs; without a threshold, the best one for F1 is taken."""
+    """Give all figures over these runs; without a threshold, the best one for F1 is taken.
+
+    A figure of which nothing is asked is left out.
+    """
     state, chance, klass, said = (
         np.concatenate([getattr(j, n) for j in judged])
         for n in ("state", "chance", "klass", "said_class")
@@ -62,7 +65,7 @@ def figures(judged: Sequence[Judged], threshold: float | None = None) -> dict[st
     faulty, clean = state == POSITIVE, state == NEGATIVE
     hit = (called & faulty).sum()
     joint = (said == klass) & (np.nan_to_num(rank, nan=1) > 0) & (np.nan_to_num(first, nan=1) > 0)
-    return {
+    found = {
         "iterations": float(asked.sum()), "positive": float(faulty.sum()), "threshold": best,
         "f1": _f1(hit, (called & clean).sum(), (faulty & ~called).sum()),
         "auprc": average_precision(faulty[asked], chance[asked]),
@@ -74,6 +77,7 @@ def figures(judged: Sequence[Judged], threshold: float | None = None) -> dict[st
         "op_top3": _mean(third[faulty]),
         "joint": float(joint[faulty].mean()) if faulty.any() else 0.0,
     }  # fmt: skip
+    return {name: value for name, value in found.items() if not np.isnan(value)}
 
 
 @dataclass(frozen=True, slots=True)

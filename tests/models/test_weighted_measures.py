@@ -8,7 +8,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from teller.graph.medians import Floats, Ints
-from teller.models.measures import Bools, Sweep, average_precision, even, f1, macro_f1_of, mean
+from teller.models.measures import (
+    Bools,
+    Judged,
+    Sweep,
+    average_precision,
+    even,
+    f1,
+    figures,
+    macro_f1_of,
+    mean,
+)
 
 ONE = np.ones((1, 8))
 POSITIVE = np.array([1, 0, 1, 0, 0, 1, 0, 0], bool)
@@ -71,13 +81,13 @@ def test_an_iteration_that_weighs_twice_is_one_that_is_there_twice(
     often = np.where(np.arange(len(chance)) % 3 == 0, times, 1)
     rows = np.repeat(np.arange(len(chance)), often)
     weighed, one = often[None].astype(float), np.ones((1, len(rows)))
-    figures: list[Callable[[Ints, Floats], Floats]] = [
+    measures: list[Callable[[Ints, Floats], Floats]] = [
         lambda r, w: Sweep.of(positive[r], chance[r], w).average_precision(),
         lambda r, w: f1(chance[r] > 0.5, positive[r], w),
         lambda r, w: macro_f1_of(run[r], np.roll(run, 1)[r], w),
         lambda r, w: mean(chance[r], w),
     ]
-    for figure in figures:
+    for figure in measures:
         assert figure(np.arange(len(chance)), weighed) == pytest.approx(figure(rows, one))
 
 
@@ -103,3 +113,12 @@ def test_a_long_fault_of_one_run_does_not_stand_for_many() -> None:
 def test_what_is_not_asked_counts_nowhere() -> None:
     assert mean(np.array([1.0, np.nan, 0.0]), np.ones((2, 3))).tolist() == [0.5, 0.5]
     assert np.isnan(mean(np.array([np.nan]), np.ones((1, 1)))[0])
+
+
+def test_a_card_of_runs_without_a_fault_has_no_figure_that_is_no_number() -> None:
+    nothing = np.full(3, np.nan)
+    one = Judged("run", np.zeros(3, np.int64), np.zeros(3), np.full(3, -1), np.zeros(3, np.int64),
+                 nothing, nothing, nothing)  # fmt: skip
+    found = figures([one])
+    assert not {"rank_top1", "op_top1", "op_top3"} & set(found)
+    assert found["false_alarms"] == 0
