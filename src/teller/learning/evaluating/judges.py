@@ -96,6 +96,7 @@ class Judges:
         found = self.state.says(role, RULES, key)
         if found is None:
             if not set(names) <= set(given.raw):
+                self._say(f"{RULES}: left out, the run folders of {role} are not there")
                 return None
             self._told.start(f"{RULES}: {role}", len(names))
             raw = {n: given.raw[n] for n in names}
