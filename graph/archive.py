@@ -131,6 +131,10 @@ class Archive:
         lines = (msgspec.json.encode(f.to_json()) + b"\n" for f in findings)
         write_whole(folder / f"{quote(ruleset, safe='')}.jsonl", b"".join(lines))
 
+    def was_judged(self, run_id: int) -> bool:
+        """Tell whether anything spoke of a run, also where it found nothing."""
+        return any((self._findings / str(run_id)).glob("*.jsonl"))
+
     def findings(self, run_id: int, ruleset: str | None = None) -> list[Finding]:
         """Give the findings about a run: of one rule set, or of all, by their names."""
         folder = self._findings / str(self.entry(run_id).run_id)

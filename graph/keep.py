@@ -22,6 +22,9 @@ def keep(workspace: Workspace, found: Mapping[int, Sequence[Finding]], ruleset: 
         for run, findings in found.items()
         if list(findings) != workspace.archive.findings(run, ruleset)
     }
+    for run in found.keys() - changed.keys():
+        if not workspace.archive.was_judged(run):  # that nothing was found is kept as well
+            workspace.archive.save_findings(run, ruleset, ())
     if not changed:
         return
     stale = {run: workspace.archive.findings(run, ruleset) for run in changed}

@@ -106,6 +106,13 @@ class SharedWorkspace(Workspace):
         with self._store() as store:
             return store.answer(question, given, limits)
 
+    def version(self) -> str:
+        """Give what changes when a run on the server does, or what is said of it."""
+        with self._store() as store:
+            states = store.states()
+        digest = hashlib.blake2b(msgspec.json.encode(sorted(states.items())), digest_size=8)
+        return digest.hexdigest()
+
     def holds(self, run_id: int) -> bool:
         """Tell whether the server has the run as it stands in the archive."""
         with self._store() as store:

@@ -131,6 +131,11 @@ class Workspace:
             return Found(found.table.rename_columns(["plan"]), found.truncated)
         return found
 
+    def version(self) -> str:
+        """Give what changes when readers would see another graph; "" where there is none."""
+        current = self._current()
+        return current.file if current else ""
+
     def holds(self, run_id: int) -> bool:
         """Tell whether the published graph has the run as it stands in the archive."""
         current = self._current()

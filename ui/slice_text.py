@@ -102,8 +102,13 @@ def _span(row: Row, met: Row | None) -> Text:
     line = Text.assemble(
         word(name), word(f"  {row['layer']}, {phrase.duration(row['dur_ns'])}", "dim")
     )
-    reasons = [_reason(role, row, met) for role in row["roles"] if role not in _PLAIN]
-    return line.append_text(word(f"  {', '.join(reasons)}" if reasons else "", "yellow"))
+    why = reasons(row, met)
+    return line.append_text(word(f"  {', '.join(why)}" if why else "", "yellow"))
+
+
+def reasons(row: Row, met: Row | None) -> list[str]:
+    """Give why a span of a slice is in it, in words; nothing where the tree alone says it."""
+    return [_reason(role, row, met) for role in row["roles"] if role not in _PLAIN]
 
 
 def _reason(role: str, row: Row, met: Row | None) -> str:

@@ -28,6 +28,7 @@ from teller.cli import (
     testbed,
     trace,
     train,
+    ui,
     watch,
 )
 from teller.errors import TellerError
@@ -62,7 +63,7 @@ def _teller(
 
 for _module in (
     demo, doctor, collect, ingest, diagnose, watch, diff, report, trace, query, rules, runs,
-    export, push, migrate, simulate, testbed, train, evaluate,
+    export, push, migrate, simulate, testbed, train, evaluate, ui,
 ):  # fmt: skip
     _module.add_to(app)
 
