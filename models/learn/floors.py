@@ -98,7 +98,7 @@ def mixture(runs: Sequence[Labelled]) -> Judge:
     net.fit(scale.transform(x[state == NEGATIVE]))
 
     def judge(one: Labelled) -> Guess:
-        odd = -net.score_samples(scale.transform(aggregated(one)))
+        odd = np.arcsinh(-net.score_samples(scale.transform(aggregated(one))))  # order is all
         return _plain(one.samples, odd, _excess(one.samples), FURTHEST)
 
     return judge

@@ -150,6 +150,14 @@ def test_predictions_come_back_for_what_they_were_made_of(held: Known, tmp_path:
     assert state.says("test", "another row", "key") is None
 
 
+def test_a_score_beyond_what_is_kept_stays_the_highest(held: Known, tmp_path: Path) -> None:
+    told = says(held, _right(held))
+    told.chance[0] = 1e9
+    back = told.compact().chance
+    assert np.isfinite(back).all()
+    assert back.argmax() == 0
+
+
 def test_relatives_are_drawn_together(held: Known) -> None:
     both = truths([held, held])
     assert set(both.run.tolist()) == {0, 1}

@@ -14,7 +14,7 @@ from teller.models.measures import Bools
 from teller.models.samples.labels import NEGATIVE, POSITIVE, class_names
 
 HORIZONTAL: Final = ("network", "intra_node_comm", "hang")  # sibling groups: between ranks
-NOTHING: Final = -1
+LIMIT: Final = 6e4  # what half precision holds
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,10 +97,11 @@ class Says(Columns):
     object: Floats  # the whole object is right
 
     def compact(self) -> "Says":
-        """Give the same in the smallest types that hold it."""
+        """Give the same in the smallest types that hold it; what is beyond them is cut."""
         kinds = {"said": np.int8, "op_said": np.int32, "op_true": np.int32}
         return Says(**{
-            f.name: getattr(self, f.name).astype(kinds.get(f.name, np.float16))
+            f.name: np.clip(getattr(self, f.name), -LIMIT, LIMIT).astype(np.float16)
+            if f.name not in kinds else getattr(self, f.name).astype(kinds[f.name])
             for f in fields(self)
         })  # fmt: skip
 
