@@ -4,6 +4,8 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, Final, Literal
 
+from teller.graph.explanation import Sentence
+
 Severity = Literal["critical", "high", "medium", "low", "info"]
 Verdict = Literal["fault", "no_fault", "data_quality", "not_visible"]
 
@@ -77,6 +79,7 @@ class Finding:
     against: tuple[str, ...] = ()
     not_checked: tuple[str, ...] = ()
     voices: Mapping[str, float] = field(default_factory=dict)
+    explanation: tuple[Sentence, ...] = ()  # every sentence is proved by the graph
 
     def to_json(self) -> dict[str, Any]:
         """Give the finding as the envelope holds it: ids are strings, `class` is spelt out."""
@@ -104,6 +107,7 @@ class Finding:
             "next_step": self.next_step,
             "ruleset": self.ruleset,
             "voices": dict(self.voices),
+            "explanation": [s.to_json() for s in self.explanation],
         }
 
     @classmethod
@@ -135,6 +139,7 @@ class Finding:
             against=tuple(said["against"]),
             not_checked=tuple(said["not_checked"]),
             voices=said["voices"],
+            explanation=tuple(map(Sentence.from_json, said.get("explanation", ()))),
         )
 
 

@@ -34,11 +34,26 @@ class Candidate:
 
 
 @dataclass(frozen=True, slots=True)
+class Ground:
+    """What a finding's words were filled from: rows by evidence and objection of the rule.
+
+    `evidence` has, in the order of the finding's evidence, the number of the rule's query with the
+    row that it gave; `against` likewise, in the order of what is said against it.
+    """
+
+    rule: Rule
+    row: Row
+    evidence: tuple[tuple[int, Row], ...]
+    against: tuple[tuple[int, Row], ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Applied:
-    """What one rule gives in a run: the rows of its query, and the findings that they lead to."""
+    """What one rule gives in a run: the rows of its query, the findings, and what each rests on."""
 
     rows: tuple[Row, ...]
     findings: tuple[Finding, ...]
+    grounds: tuple[Ground, ...] = ()
 
 
 def apply(rule: Rule, case: Case) -> Applied:
@@ -51,8 +66,9 @@ def apply(rule: Rule, case: Case) -> Applied:
             who = tuple(str(candidate.row.get(c)) for c in rule.culprit)
             when = candidate.row.get("first_step"), candidate.row.get("last_step")
             found.setdefault((who, when), candidate)  # two episodes may lead to one
-    findings = tuple(_finding(candidate, case) for candidate in found.values())
-    return Applied(tuple(row for row, _ in rows), findings)
+    made = [_finding(candidate, case) for candidate in found.values()]
+    findings, grounds = tuple(f for f, _ in made), tuple(g for _, g in made)
+    return Applied(tuple(row for row, _ in rows), findings, grounds)
 
 
 def _rows(rule: Rule, case: Case) -> Iterator[tuple[Row, episodes.Episode | None]]:
@@ -130,17 +146,28 @@ def _stands(own: episodes.Episode, asked: EpisodeQuery, steps: int) -> bool:
     )
 
 
-def _finding(one: Candidate, case: Case) -> Finding:
-    rule = one.rule
+def _finding(one: Candidate, case: Case) -> tuple[Finding, Ground]:
     cost = _cost(one, case)
     row = one.row | {"share": cost.share}
-    evidence = tuple(e for shown in rule.evidence for e in _evidence(shown, row, case))
-    asked = ((a, case.rows(a.cypher, row)) for a in rule.against)
-    against = [(a, rows[0]) for a, rows in asked if rows]
-    sure = rule.confidence * (one.episode.clarity if one.episode else 1.0)
-    sure = max(0.05, sure - sum(a.lowers for a, _ in against))
+    shown = [
+        (number, told, said)
+        for number, asked in enumerate(one.rule.evidence)
+        for told, said in _evidence(asked, row, case)
+    ]
+    asked = ((n, case.rows(a.cypher, row)) for n, a in enumerate(one.rule.against))
+    against = tuple((n, rows[0]) for n, rows in asked if rows)
+    ground = Ground(one.rule, row, tuple((n, told) for n, told, _ in shown), against)
+    return _said(one, ground, cost, tuple(said for _, _, said in shown), case), ground
+
+
+def _said(
+    one: Candidate, ground: Ground, cost: Cost, evidence: tuple[Evidence, ...], case: Case
+) -> Finding:
+    rule, row, episode = one.rule, ground.row, one.episode
+    objections = [(rule.against[n], told) for n, told in ground.against]
+    sure = rule.confidence * (episode.clarity if episode else 1.0)
+    sure = max(0.05, sure - sum(a.lowers for a, _ in objections))
     culprit = _culprit(rule, row)
-    episode = one.episode
     return Finding(
         id=ids.node_id(str(case.run), "Finding", rule.id, culprit, row.get("first_step")),
         run=case.run,
@@ -165,7 +192,7 @@ def _finding(one: Candidate, case: Case) -> Finding:
             if row.get(column) is not None
         },
         evidence=evidence,
-        against=tuple(say(a.text, row | told) for a, told in against),
+        against=tuple(say(a.text, row | told) for a, told in objections),
         not_checked=rule.not_checked,
         voices={"rules": round(sure, 3)},
     )
@@ -238,7 +265,7 @@ def _culprit(rule: Rule, row: Row) -> Culprit:
     )
 
 
-def _evidence(shown: Shown, values: Mapping[str, Any], case: Case) -> list[Evidence]:
+def _evidence(shown: Shown, values: Mapping[str, Any], case: Case) -> list[tuple[Row, Evidence]]:
     found = []
     for row in case.rows(shown.cypher, values)[: shown.limit]:
         if row.get("id") is None:
@@ -251,7 +278,6 @@ def _evidence(shown: Shown, values: Mapping[str, Any], case: Case) -> list[Evide
             place = f"{path}:{row['id'] & PLACE_MASK}"
         elif row.get("line") is not None:
             place = f"{path}:{row['line']}"
-        found.append(
-            Evidence(shown.role, shown.kind, row["id"], place, say(shown.text, dict(values) | row))
-        )
+        text = say(shown.text, dict(values) | row)
+        found.append((row, Evidence(shown.role, shown.kind, row["id"], place, text)))
     return found

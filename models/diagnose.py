@@ -12,8 +12,8 @@ from teller.errors import BadUsage, QueryRefused, TooMuch, UnknownName
 from teller.graph import judgement
 from teller.graph.finding import Finding
 from teller.graph.store import Store
-from teller.models import fusion, numeric
-from teller.models.apply import Applied, apply
+from teller.models import explain, fusion, numeric
+from teller.models.apply import Applied, Ground, apply
 from teller.models.case import Case
 from teller.models.listening import Heard
 from teller.models.rule import Rule, rules
@@ -44,22 +44,24 @@ def judge(
     """
     case = Case(store, run, baseline)
     found: list[tuple[Rule, Finding]] = []
+    grounds: dict[int, Ground] = {}
     unanswered = []
     for rule in rules(extra).values():
         try:
-            said = applied(rule, case).findings
+            said = applied(rule, case)
         except TooMuch as err:  # the others are still worth an answer
             unanswered.append(f"rule {rule.id} was not answered: {err}")
             continue
-        loud = (f for f in said if f.severity != "info" or judgement.claims(f) != "fault")
+        grounds |= {f.id: g for f, g in zip(said.findings, said.grounds, strict=True)}
+        loud = (f for f in said.findings if f.severity != "info" or judgement.claims(f) != "fault")
         found += [(rule, f) for f in loud]
     steps = case.steps
     heard = heard or Heard()
     voiced = fusion.fused(
         _explained(found), heard.said, run, heard.evidence, len(case.ranks), heard.calibrated
     )
-    kept = [_with_numeric(f, steps) for f in voiced]
-    notes = (*not_seen(store, run), *unanswered, *heard.notes)
+    kept, unproved = explain.told(case, [_with_numeric(f, steps) for f in voiced], grounds)
+    notes = (*not_seen(store, run), *unanswered, *heard.notes, *unproved)
     return Judged(judgement.ordered(kept), steps, notes)
 
 

@@ -5,7 +5,7 @@ a percentage, `{x:times}` a factor, `{x:rate}` bytes a second. Other format word
 A list is its parts in order, with commas between.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from string import Formatter
 from typing import Any, Final
 
@@ -36,6 +36,20 @@ class _Words(Formatter):
 def say(template: str, values: Mapping[str, Any]) -> str:
     """Fill a template; white space of the file it stands in is folded."""
     return _Words().vformat(" ".join(template.split()), (), values)
+
+
+def printed(value: Any, form: str) -> str:
+    """Print one value as a template would."""
+    return str(_Words().format_field(value, form))
+
+
+def parts(template: str, values: Mapping[str, Any]) -> Iterator[tuple[str, str | None, str]]:
+    """Give a filled template bit by bit: the text, its column (None for mere words), its form."""
+    for words, column, form, _ in _Words().parse(" ".join(template.split())):
+        if words:
+            yield words, None, ""
+        if column is not None:
+            yield printed(values[column], form or ""), column, form or ""
 
 
 def duration(ns: float) -> str:

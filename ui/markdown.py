@@ -67,6 +67,9 @@ def _finding(number: int, finding: Finding, diagnosis: Diagnosis) -> Iterator[st
         )],
     )  # fmt: skip
     yield from ("", escape(finding.text))
+    if way := phrase.way(finding):
+        yield from ("", "**From cause to effect**", "")
+        yield from table(("what happened", "in the graph"), way)
     if finding.evidence:
         yield from ("", "**Evidence**", "")
         rows = [(e.role, e.text, e.source, f"{e.kind} {e.id}") for e in finding.evidence]

@@ -167,6 +167,15 @@ def voices(finding: Finding) -> str:
     return " · ".join(f"{name} {value:.2f}" for name, value in finding.voices.items())
 
 
+def way(finding: Finding) -> list[tuple[str, str]]:
+    """Give the way from cause to effect: what happened, and the relations that show it."""
+    return [
+        (one.text, ", ".join(f"{e.src_kind} {e.src} {e.type} {e.dst_kind} {e.dst}"
+                             for e in one.edges))
+        for one in finding.explanation if one.part == "path"
+    ]  # fmt: skip
+
+
 def run_of(diagnosis: Diagnosis, finding: Finding) -> RunSummary | None:
     """Give the run that a finding is about."""
     return next((run for run in diagnosis.runs if run.id == finding.run), None)

@@ -47,7 +47,7 @@ def render(diagnosis: Diagnosis, sights: Mapping[int, RunSight]) -> str:
         visible=phrase.visible, duration=phrase.duration, share=phrase.share, steps=phrase.steps,
         cost=phrase.cost, who=phrase.who, parts=phrase.parts, ranges=phrase.ranges,
         extent=phrase.extent, measure=phrase.measure, voices=phrase.voices, clock=phrase.clock,
-        counted=phrase.counted,
+        counted=phrase.counted, way=phrase.way,
     )  # fmt: skip
     source = resources.files("teller.ui").joinpath("report.html").read_text(encoding="utf-8")
     found = [

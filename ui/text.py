@@ -120,6 +120,8 @@ def _answers(finding: Finding, diagnosis: Diagnosis) -> Iterator[tuple[str, Text
     said = f" ({phrase.voices(finding)})" if finding.voices else ""
     yield "sure", word(f"{phrase.share(finding.confidence)}{said}")
     yield "why", word(finding.text)
+    if way := phrase.way(finding):
+        yield "how", word(" ".join(text for text, _ in way))
     shown = finding.evidence[:_EVIDENCE_LINES]
     for place, item in enumerate(shown):
         yield ("evidence" if place == 0 else ""), _evidence(item)

@@ -196,12 +196,16 @@ class Player:
             effects.blocks = effects.giant = 0.0  # the cache that runs full is of decode
         return effects
 
-    def again(self, cell: Cell, done: Done, state: State, effects: Effects) -> Done:
+    def again(
+        self, cell: Cell, done: Done, state: State, effects: Effects, *, record: bool = False
+    ) -> Done:
         """Play a step's plan again under other effects: same batches, same idle time."""
         now = max(state.finished[done.plan.slot], float(state.host[list(cell.stages[0])].min()))
         now = max(now, state.engine) + done.plan.idle_ns
         begin = now + self._between(cell, done.plan.index, effects)
-        played = self.step(cell, done.plan, begin, now, state, effects, record=False)
+        played = self.step(cell, done.plan, begin, now, state, effects, record=record)
+        if record:
+            self.engine.record(cell, played)
         self._finish(played, state)
         return played
 

@@ -53,7 +53,7 @@ class Order:
 def simulate(order: Order) -> Simulated:
     """Simulate a run. The same order gives the same run, bit for bit."""
     scene, names = scene_of(order.seed, order.wanted)
-    found = () if order.twin else _causes(order, scene)
+    found = () if order.twin else causes_of(order, scene)
     library = Library(scene, names)
 
     def acting(step: int, now: int, effects: Effects) -> None:
@@ -62,7 +62,7 @@ def simulate(order: Order) -> Simulated:
     player = Player(scene, names, library, acting)
     labels = tuple(Labels(c, scene) for c in found)
     played = _play(player, labels, found, order.wanted.steps)
-    happened = _happened(player, played, found, scene)
+    happened = happened_of(player, played, found, scene)
     for label in labels:
         label.wait(happened.transfers)
     return Simulated(happened, labels, found)
@@ -75,7 +75,8 @@ def scene_of(seed: int, wanted: Wanted) -> tuple[Scene, Dialect]:
     return calibrated(scene, names, scene.load.rate), names
 
 
-def _causes(order: Order, scene: Scene) -> tuple[Cause, ...]:
+def causes_of(order: Order, scene: Scene) -> tuple[Cause, ...]:
+    """Draw the causes that an order asks for."""
     out = []
     for number, kind in enumerate(order.kinds):
         random = np.random.default_rng([order.seed, 5, number])
@@ -85,7 +86,7 @@ def _causes(order: Order, scene: Scene) -> tuple[Cause, ...]:
 
 
 @dataclass(frozen=True, slots=True)
-class _Played:
+class Played:
     """What is left of play: requests, and times of steps by cell."""
 
     requests: list[Work]
@@ -96,29 +97,30 @@ class _Played:
 
 def _play(
     player: Player, labels: tuple[Labels, ...], found: tuple[Cause, ...], steps: int
-) -> _Played:
-    out = _Played([], {}, {})
+) -> Played:
+    out = Played([], {}, {})
     cells = cells_of(player.scene)
     if player.scene.prefill:
         return _play_apart(player, labels, found, steps, cells)
     limit = _ENDLESS_NS
     for number, cell in enumerate(cells):
-        queue = requests_of(player.scene, cell, len(cells), _horizon_ns(player.scene))
+        queue = requests_of(player.scene, cell, len(cells), horizon_ns(player.scene))
         most = steps if number == 0 else steps * 20
         run = player.run(cell, queue, most, limit)
         for _ in _labelled(player, labels, found, cell, run, out):
             pass
         if number == 0:
-            limit = _limit(out, cell)
+            limit = limit_of(out, cell)
         out.requests.extend(w for w in queue if w.arrival_ns <= limit)
     return out
 
 
-def _horizon_ns(scene: Scene) -> int:
+def horizon_ns(scene: Scene) -> int:
+    """Give until when requests are drawn."""
     return int(scene.seconds * 3e9) + 1_000_000_000
 
 
-def _limit(out: _Played, cell: Cell) -> float:
+def limit_of(out: Played, cell: Cell) -> float:
     """Give when the first cell's run ended, or how long it is watched where it hangs."""
     told = out.steps[cell]
     if not told:
@@ -128,7 +130,7 @@ def _limit(out: _Played, cell: Cell) -> float:
 
 def _labelled(
     player: Player, labels: tuple[Labels, ...], found: tuple[Cause, ...], cell: Cell,
-    steps: Iterator[Done], out: _Played,
+    steps: Iterator[Done], out: Played,
 ) -> Iterator[Done]:  # fmt: skip
     """Give the steps of a cell, each after it was replayed for the labels and is kept."""
     states = [player.fresh() for _ in labels]
@@ -148,13 +150,13 @@ def _labelled(
 def _play_apart(
     player: Player, labels: tuple[Labels, ...], found: tuple[Cause, ...], steps: int,
     cells: tuple[Cell, ...],
-) -> _Played:  # fmt: skip
+) -> Played:  # fmt: skip
     """Play what decodes, and prefill instances as far as that has come."""
-    scene, out = player.scene, _Played([], {}, {})
+    scene, out = player.scene, Played([], {}, {})
     split, limit, instances = scene.prefill, _ENDLESS_NS, []
     outputs: dict[int, int] = {}
     for cell in cells[:split]:
-        queue = requests_of(scene, cell, split, _horizon_ns(scene))
+        queue = requests_of(scene, cell, split, horizon_ns(scene))
         outputs.update((w.number, w.output) for w in queue)
         queue = [replace(w, output=1) for w in queue]  # the prefill makes the first token alone
         run = player.run(cell, queue, steps * 20, limit)
@@ -166,14 +168,15 @@ def _play_apart(
         for _ in _labelled(player, labels, found, cell, run, out):
             pass
         if number == 0:
-            limit = handover.limit_ns = _limit(out, cell)
+            limit = handover.limit_ns = limit_of(out, cell)
     handover.play(limit)
     out.requests.extend(w for w in handover.requests() if w.arrival_ns <= limit)
     out.transfers.extend(sorted(handover.transfers, key=lambda t: t.start_ns))
     return out
 
 
-def _happened(player: Player, played: _Played, found: Sequence[Cause], scene: Scene) -> Happened:
+def happened_of(player: Player, played: Played, found: Sequence[Cause], scene: Scene) -> Happened:
+    """Give all that happened, once everything was played."""
     ends = [s[-1] for s in played.steps.values() if s]
     end = max((e[3] if e[3] < _STUCK else _hung(scene, e[2])) for e in ends)
     transfers = tuple(t for t in played.transfers if t.start_ns <= end)

@@ -20,7 +20,9 @@ from teller.ingest.source import Remark
 from teller.ingest.who import Told
 from teller.models import diagnose as judging
 from teller.models import listening
+from teller.models.case import Case
 from teller.models.diagnose import Judged
+from teller.models.explain.rephrase import Endpoint, reworded
 from teller.models.listening import Ask
 from teller.models.rule import RULESET
 
@@ -59,6 +61,7 @@ class Options:
     slo: Mapping[str, int] = field(default_factory=dict)  # targets of `teller.graph.targets`
     scheduler: str = "threads"  # of `teller.ingest.plan`
     model: Ask | None = None  # asked beside rules and numbers; None leaves it out
+    rephrase: Endpoint | None = None  # asked for other words for explanations
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,12 +210,24 @@ def judge_runs(
     with workspace.reader([*runs, *([] if baseline is None else [baseline])]) as store:
         for run in runs:
             heard = _heard(workspace, run, store, options.model, baseline)
-            judged[run] = judging.judge(store, run, options.rules_dir, baseline, heard)
+            said = judging.judge(store, run, options.rules_dir, baseline, heard)
+            judged[run] = _reworded(store, run, said, options, baseline)
             progress.step()
     progress.done()
     with workspace.writer(project, rest) as writer:
         keep(writer, {run: one.findings for run, one in judged.items()}, RULESET)
     return judged
+
+
+def _reworded(
+    store: "Store", run: int, said: Judged, options: Options, baseline: int | None
+) -> Judged:
+    """Let the user's endpoint find other words, where one is named."""
+    if options.rephrase is None:
+        return said
+    case = Case(store, run, baseline)
+    findings, notes = reworded(case, said.findings, options.rephrase, options.rules_dir)
+    return replace(said, findings=tuple(findings), notes=(*said.notes, *notes))
 
 
 def _heard(

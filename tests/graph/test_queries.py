@@ -73,6 +73,31 @@ STORIES: dict[str, tuple[dict[str, object], str, Told]] = {
         {"run": 3, "limit": 2}, "operator family span_count dur_ns excess_ns",
         [("gemm", "gemm", 4, 8_500, 500), ("all_reduce", None, 4, 4_500, 0)],
     ),
+    "explain_waits": (
+        {"run": 3, "rank": 1, "first": 0, "last": 1},
+        "collective_id span_id step_id rank wait_ns", [(35201, 30015, 35001, 0, 500)],
+    ),
+    "explain_arrival": (
+        {"collective": 35201, "rank": 1}, "span_id step_id arrival_ns", [(30115, 35011, 13_500)],
+    ),
+    "explain_work": (
+        {"step": 35011, "operators": ["gemm", "linear"], "before": 13_500},
+        "span_id operator own_ns excess_ns", [(30113, "gemm", 2_500, 500)],
+    ),
+    "explain_launcher": ({"span": 30113}, "span_id name", [(30112, "cudaLaunchKernel")]),
+    "explain_worst_step": (
+        {"run": 3, "ranks": [0, 1], "first": 0, "last": 1},
+        "step_id iteration_id rank step_index excess_ns end_ns",
+        [(35011, 35101, 1, 1, 500, 14_500)],
+    ),
+    "explain_iteration": ({"step": 35011}, "iteration_id", [(35101,)]),
+    "explain_pure": (
+        {"run": 3, "ranks": [0], "first": 1, "last": 1},
+        "collective_id span_id step_id pure_ns", [(35201, 30015, 35001, 1_000)],
+    ),
+    "explain_line": ({"line": 35900}, "step_id rank_id host_id", [(35011, None, None)]),
+    "explain_about": ({"sample": 35960}, "kind id", []),
+    "explain_span_step": ({"span": 30113}, "step_id iteration_id", [(35011, 35101)]),
     "findings": (
         {"run": 3}, "id class severity culprit excess_ns",
         [(35800, "slow_rank", "high", "rank 1", 500)],
@@ -122,6 +147,34 @@ STORIES: dict[str, tuple[dict[str, object], str, Told]] = {
     "remarks": (
         {"run": 3}, "path place text remedy input_id",
         [("rank1.json", "byte 9", "cut off", "record again", 35601)],
+    ),
+    "all_findings": (
+        {}, "id run_id class severity",
+        [(35800, 3, "slow_rank", "high"), (45800, 4, "slow_rank", "high")],
+    ),
+    "rank_steps": (
+        {"run": 3, "rank": 1}, "id step_index dur_ns excess_ns",
+        [(35010, 0, 4_000, 0), (35011, 1, 4_500, 500)],
+    ),
+    "iteration_of_step": (
+        {"step": 35011}, "id step_index dur_ns last_rank", [(35101, 1, 4_500, 1)],
+    ),
+    "window_spans": (
+        {"steps": [35001, 35011], "from_ns": 10_600, "to_ns": 13_500, "least_ns": 1_000},
+        "id rank name start_ns",
+        [(30010, 0, "execute_model", 10_000), (30013, 0, "gemm", 10_600),
+         (30015, 0, "all_reduce", 13_000), (30110, 1, "execute_model", 10_000),
+         (30113, 1, "gemm", 10_600)],
+    ),
+    "pair_collectives": (
+        {"run": 3, "first": 0, "second": 1, "op": "all_reduce", "limit": 1},
+        "id seq last_rank step_index first_arrival_ns second_arrival_ns",
+        [(35201, 1, 1, 1, 13_000, 13_500)],
+    ),
+    "layer_coverage": (
+        {"run": 3}, "rank layer span_count",
+        [(rank, layer, count) for rank in (0, 1) for layer, count in
+         (("device", 4), ("engine", 2), ("framework", 2), ("runtime", 4))],
     ),
     "slice_steps": (
         {"steps": [35001, 35011, 1]}, "id run_id rank step_index dur_ns excess_ns",

@@ -58,6 +58,8 @@ def diagnose(
     no_model: options.NoModel = False,
     false_alarms: options.FalseAlarms = 10.0,
     encode_text: options.EncodeText = False,
+    rephrase: options.Rephrase = "",
+    rephrase_model: options.RephraseModel = "",
     quiet: options.Quiet = False,
 ) -> int:
     """Find what is wrong in runs, reading in first what is not stored yet.
@@ -76,6 +78,7 @@ def diagnose(
         model=options.asked(
             model, no_model, false_alarms, place.folder / WORDS if encode_text else None
         ),
+        rephrase=options.endpoint(rephrase, rephrase_model),
     )  # fmt: skip
     with progress.shown_on(sys.stderr, quiet=quiet) as bars:
         found = pipeline.diagnose(paths, place, wanted, bars)

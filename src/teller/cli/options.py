@@ -1,5 +1,6 @@
 """The flags that mean the same in every command, and what they ask for."""
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -11,6 +12,7 @@ if TYPE_CHECKING:
     from teller.graph.archive import RunEntry
     from teller.graph.shared import SharedWorkspace
     from teller.graph.workspace import Workspace
+    from teller.models.explain.rephrase import Endpoint
     from teller.models.listening import Ask
 
 Severity = Literal["critical", "high", "medium", "low", "info"]
@@ -124,6 +126,20 @@ EncodeText = Annotated[
     ),
 ]
 
+Rephrase = Annotated[
+    str,
+    typer.Option(
+        metavar="URL", show_default=False,
+        help="Ask this OpenAI-compatible endpoint for other words for explanations; it is sent "
+        "their text alone, and what changes a figure or a name is dropped. Its key is in "
+        "TELLER_REPHRASE_KEY.",
+    ),
+]  # fmt: skip
+RephraseModel = Annotated[
+    str,
+    typer.Option(metavar="NAME", show_default=False, help="The model to ask there."),
+]
+
 
 def workspace_at(folder: Path | None, store: str, *, write: bool = False) -> "Workspace":
     """Give the workspace that the flags name; with `write` this process is its only writer."""
@@ -190,3 +206,16 @@ def asked(
     if no_model:
         return None
     return Ask(model or SHIPPED, per_1000, words)
+
+
+def endpoint(url: str, model: str) -> "Endpoint | None":
+    """Give the endpoint that rephrases; None where the user names none."""
+    if not url:
+        if model:
+            raise BadUsage("--rephrase-model NAME is of --rephrase URL: give both")
+        return None
+    if not model:
+        raise BadUsage("--rephrase URL: name its model by --rephrase-model")
+    from teller.models.explain.rephrase import KEY, Endpoint
+
+    return Endpoint(url, model, os.environ.get(KEY, ""))
