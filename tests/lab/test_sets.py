@@ -11,7 +11,7 @@ from teller.lab.simulator.draw import Wanted
 from teller.lab.simulator.produce import digest, recorded, truth_of
 from teller.lab.simulator.simulate import simulate
 
-JUDGED = ("train", "validation", "test", "small")
+JUDGED = ("train", "variety", "validation", "test", "small")
 
 
 def first_members(name: str, roots: int) -> list[Member]:
