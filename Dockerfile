@@ -10,7 +10,7 @@ FROM python:3.11.14-slim-bookworm
 COPY --from=wheel /wheels /wheels
 COPY constraints.txt /wheels/
 RUN pip install --no-cache-dir --constraint /wheels/constraints.txt \
-      "$(ls /wheels/teller_rca-*.whl)[neo4j,cluster]" \
+      "$(ls /wheels/teller_rca-*.whl)[neo4j,cluster,ui]" \
     && rm -r /wheels \
     && useradd --uid 10001 --create-home teller \
     && install --directory --owner teller --group teller /workspace

@@ -5,14 +5,16 @@ VENV := .venv
 BIN := $(VENV)/bin
 NEO4J ?= .teller-neo4j# the home of `make neo4j`
 DATA ?= .teller-data# where `make data` puts its sets
-EXTRAS := dev# what `make test` adds to the core
+EXTRAS := dev,learn,testbed,ui# what `make test` adds to the core
+WORKSPACE ?= .teller-demo# which `make ui` shows
+UI ?=# more words for `teller ui`, as in make ui UI=--headless
 COMPOSE := docker compose version >/dev/null 2>&1
 INSTALL := $(BIN)/python -m pip install --quiet --no-compile --editable# compiled when imported
 export PIP_CONSTRAINT := constraints.txt# by environment, so that it reaches isolated builds too
 export PIP_BUILD_CONSTRAINT := constraints.txt# the same for pip 25.3 and later
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: demo test check fmt lint types imports smoke bench data neo4j up down ui clean help
+.PHONY: demo test check fmt lint types imports smoke bench data neo4j up down ui pictures editor clean help
 .DEFAULT_GOAL := help
 
 demo: $(VENV)/.core  ## diagnose the recorded run that comes with the code
@@ -57,11 +59,16 @@ down:  ## stop them; what they keep stays
 	@TELLER_DATA=. TELLER_NEO4J_PASSWORD=- docker compose down # it asks for both even here
 
 data: $(VENV)/.core  ## make the simulated sets again, and compare them with their hashes (DATA=FOLDER)
-	@for set in train validation test small; do $(BIN)/teller simulate --set $$set -o $(DATA) || exit 1; done
+	@for set in train variety validation test small; do $(BIN)/teller simulate --set $$set -o $(DATA) || exit 1; done
 
-ui: $(VENV)/.ui  ## open the pages in a browser (none yet)
-	@test -f ui/app.py || { echo "there are no pages yet: no ui/app.py"; exit 2; }
-	$(BIN)/teller ui
+ui: $(VENV)/.ui  ## open the pages in a browser: of the demo, or of WORKSPACE
+	$(BIN)/teller ui --workspace $(WORKSPACE) $(UI)
+
+pictures: $(VENV)/.tools  ## make the pictures of docs/ui.md again (needs Chromium)
+	$(BIN)/python tools/pictures.py docs/pictures
+
+editor:  ## build the editor for Cypher again (needs Node)
+	cd tools/editor && npm ci --no-audit --no-fund && npm run build
 
 clean:  ## remove what can be made again, but not the environment
 	rm -rf build dist src/*.egg-info .teller-demo .mypy_cache .ruff_cache .pytest_cache \

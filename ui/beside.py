@@ -37,7 +37,7 @@ def healthy(steps: pa.Table, index: int) -> Row | None:
 def _apart(row: Row, own: Row) -> float:
     """Give how unlike the loads are: 0 for the same tokens and requests."""
     both = [(row[n], own[n]) for n in FIGURES if row[n] and own[n]]
-    return round(sum(abs(np.log(a / b)) for a, b in both), 2)
+    return round(float(sum(abs(np.log(a / b)) for a, b in both)), 2)
 
 
 def operators(mine: pa.Table, other: pa.Table, limit: int = 40) -> list[Row]:
@@ -48,7 +48,7 @@ def operators(mine: pa.Table, other: pa.Table, limit: int = 40) -> list[Row]:
     tables = [_by_operator(spans) for spans in (mine, other)]
     names = dict.fromkeys([*tables[0], *tables[1]])
     none = (0, 0, "")
-    rows = [
+    rows: list[Row] = [
         {
             "operator": name, "layer": (tables[0].get(name) or tables[1].get(name, none))[2],
             "here_ns": tables[0].get(name, none)[0], "there_ns": tables[1].get(name, none)[0],
@@ -56,7 +56,7 @@ def operators(mine: pa.Table, other: pa.Table, limit: int = 40) -> list[Row]:
         }
         for name in names
     ]  # fmt: skip
-    rows.sort(key=lambda r: -abs(int(r["here_ns"]) - int(r["there_ns"])))
+    rows.sort(key=lambda row: -abs(row["here_ns"] - row["there_ns"]))
     return rows[:limit]
 
 

@@ -38,10 +38,11 @@ def tokens_lost(place: Place, finding: Finding) -> float | None:
     if not ranks:
         return None
     steps = place.ask("rank_steps", run=finding.run, rank=ranks[0])
-    return _tokens_lost(steps, finding)
+    return tokens_lost_in(steps, finding)
 
 
-def _tokens_lost(steps: pa.Table, finding: Finding) -> float | None:
+def tokens_lost_in(steps: pa.Table, finding: Finding) -> float | None:
+    """Give the same of the steps of one rank, as `rank_steps` gives them."""
     rows = steps.select(["step_index", "start_ns", "end_ns", "token_count"]).to_pydict()
     index = np.array(rows["step_index"], np.int64)
     inside = (index >= finding.first_step) & (index <= finding.last_step)

@@ -154,22 +154,27 @@ def _with_lines(rows: dict[str, Any], lines: pa.Table, frame: Frame) -> dict[str
 
 
 def _lanes(keys: Ints, names: Sequence[str], frame: Frame) -> list[dict[str, Any]]:
-    ranks, lanes, before = list(frame.ranks), [], (-1, "")
+    """Give what each row is called: a rank on its first row, a lane on the next."""
+    ranks, told = list(frame.ranks), []
     for key in keys.tolist():
         is_log = key % 256 == 255 and (key + 1) % (2 * 4096 * 256) == 0
-        group = (key + is_log) // (4096 * 256)
-        number = group // 2
+        number = (key + is_log) // (4096 * 256) // 2
         rank = frame.ranks[ranks[number]] if number < len(ranks) else "no rank"
-        lane = "log lines" if is_log else names[(key // 256) % 4096]
-        said = (number, lane)
-        is_first = number != before[0]
-        label = f"{rank} · {lane}" if is_first else lane
-        lanes.append({
-            "label": label if said != before else "", "told": f"{rank}, {lane}",
-            "strong": is_first, "rule": is_first, "band": number % 2 == 1,
+        told.append((number, rank, "log lines" if is_log else names[(key // 256) % 4096]))
+    rows: list[dict[str, Any]] = []
+    shown = ""  # the lane that was named last
+    for at, (number, rank, lane) in enumerate(told):
+        is_first = at == 0 or told[at - 1][0] != number
+        goes_on = at + 1 < len(told) and told[at + 1] == (number, rank, lane)
+        label = rank if is_first else "" if lane == shown else lane
+        if is_first and not goes_on:
+            label = f"{rank} · {lane}"
+        shown = "" if is_first and goes_on else lane
+        rows.append({
+            "label": label, "told": f"{rank}, {lane}", "strong": is_first, "rule": is_first,
+            "band": number % 2 == 1,
         })  # fmt: skip
-        before = said
-    return lanes
+    return rows
 
 
 def _flags(ids: Ints, marks: Marks) -> Ints:
