@@ -24,9 +24,25 @@ from teller.ingest.assembly import Assembly
 
 
 def write(run: Assembly, manifest: str, folder: Path) -> None:
-    """Move the sources' spans in, and write all else beside them."""
-    (folder / "spans").mkdir(parents=True)
-    (folder / project.TABLES).mkdir()
+    """Write all small tables, and move the sources' spans in beside them.
+
+    Spans are moved last: a log line is looked up in them while tables are made.
+    """
+    (folder / project.TABLES).mkdir(parents=True)
+    told = replace(run, remarks=(*run.remarks, *quality.remarks(run)))
+    told = replace(told, rows=stuck.with_facts(told))
+    for name, table in _tables(told).items():
+        pq.write_table(table, folder / project.TABLES / f"{name}.parquet", compression="lz4")
+    pq.write_table(run.expected, folder / project.EXPECTED, compression="lz4")
+    pq.write_table(run.line.timed.members, folder / project.MEMBERS, compression="lz4")
+    sources = _sources(run, folder)
+    said = project.Sources(run.key, run.run_id, sources)
+    (folder / project.SOURCES).write_bytes(msgspec.json.encode(said))
+    stored.save(run, manifest, [s.file for s in sources], folder)
+
+
+def _sources(run: Assembly, folder: Path) -> tuple[project.SpanSource, ...]:
+    (folder / "spans").mkdir()
     sources = []
     for number, (part, axis) in enumerate(zip(run.parts, run.line.axes, strict=True)):
         name = f"spans/{number:05d}.parquet"
@@ -45,15 +61,7 @@ def write(run: Assembly, manifest: str, folder: Path) -> None:
                 step_shift=run.shifts[number],
             )
         )
-    said = project.Sources(run.key, run.run_id, tuple(sources))
-    (folder / project.SOURCES).write_bytes(msgspec.json.encode(said))
-    pq.write_table(run.expected, folder / project.EXPECTED, compression="lz4")
-    pq.write_table(run.line.timed.members, folder / project.MEMBERS, compression="lz4")
-    stored.save(run, manifest, [s.file for s in sources], folder)
-    told = replace(run, remarks=(*run.remarks, *quality.remarks(run)))
-    told = replace(told, rows=stuck.with_facts(told))
-    for name, table in _tables(told).items():
-        pq.write_table(table, folder / project.TABLES / f"{name}.parquet", compression="lz4")
+    return tuple(sources)
 
 
 def _tables(run: Assembly) -> dict[str, pa.Table]:
