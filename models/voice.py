@@ -21,6 +21,12 @@ TOWER: Final = 0.5  # excess of a single iteration that is an episode, in usual 
 SURE: Final = 0.35  # least share of the classes that the first one needs: below it is "unknown"
 UNKNOWN: Final = "unknown"
 NAMED: Final = 3  # operators that are named
+# Which part of a service a class is about, where that is all that can be blamed.
+COMPONENTS: Final = {
+    "compile_in_serving": "compiler", "cpu_launch_bound": "executor", "graph_fallback": "executor",
+    "kv_preemption": "kv_cache", "log_storm": "frontend", "prefill_interference": "scheduler",
+    "scheduler_overhead": "scheduler", "storage_stall": "storage", "tokenizer_stall": "tokenizer",
+}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,6 +146,8 @@ def culprit_of(
     operators = tuple(name for name, _ in guilty[:1])
     if kind == "operator":
         return Culprit("operator", operators=operators)
+    if kind == "component" and klass in COMPONENTS:
+        return Culprit("component", components=(COMPONENTS[klass],))
     if first is None or kind in ("none", "component", "group", "request"):
         return Culprit(kind)
     if kind == "rank":
@@ -147,6 +155,7 @@ def culprit_of(
     if kind == "device" and first in devices:
         return Culprit("device", ranks=(first,), hosts=(host,), devices=(devices[first],))
     if kind == "link":
-        other = next((h for r in ranks if (h := hosts.get(r, "")) and h != host), "")
-        return Culprit("link", hosts=(host,), links=((host, other),) if other else ())
+        others = dict.fromkeys(h for r in ranks if (h := hosts.get(r, "")) and h != host)
+        both = tuple(pair for other in others for pair in ((host, other), (other, host)))
+        return Culprit("link", hosts=(host,), links=both)
     return Culprit("host", hosts=(host,) if host else ())
