@@ -91,10 +91,10 @@ class Names:
 
     def _operator(self, name: str) -> int | None:
         """Give the operator if this run used it: the node itself is of all runs."""
-        used = self.case.rows(
+        known = ids.node_id("", "Operator", name)
+        there = self.case.rows("MATCH (o:Operator {id: $id}) RETURN o.id AS id", {"id": known})
+        used = there and self.case.rows(
             "MATCH (s:Span) WHERE s.run_id = $run AND s.operator = $name RETURN s.id AS id LIMIT 1",
             {"name": name},
         )
-        known = ids.node_id("", "Operator", name)
-        there = self.case.rows("MATCH (o:Operator {id: $id}) RETURN o.id AS id", {"id": known})
-        return known if used and there else None
+        return known if used else None

@@ -69,7 +69,7 @@ class Proof:
         told = words.fields(sentence, text, only_order=sentence.rephrased)
         if told is None:
             return "its words are not those of its template"
-        if sentence.words.startswith("finding.") and words.loose(sentence.text):
+        if sentence.words.startswith("finding.") and words.loose(sentence.text, counts=False):
             return "it names or counts something without saying where that is from"
         if sentence.rephrased and (flaw := self._loose(sentence, text)):
             return flaw
@@ -80,8 +80,13 @@ class Proof:
 
     def _loose(self, sentence: Sentence, text: str) -> str:
         """Let other words say nothing that those of the template do not."""
-        known = words.loose(words.bare(text))
-        more = words.loose(words.plain(sentence)) - known
+        known, said = words.bare(text), words.plain(sentence)
+        more = [*(words.loose(said) - words.loose(known))]
+        more += [
+            word for word in {*said.split()} - {*known.split()}
+            for kind in ("Host", "Device", "ProcessGroup", "Operator")
+            if self._names.of(kind, word.strip(".,;:!?()'\"")) is not None
+        ]  # fmt: skip
         return f"nothing is known of {', '.join(more)}" if more else ""
 
     def _place(self, sentence: Sentence, fact: Fact, field: str) -> str:

@@ -15,7 +15,13 @@ from time import monotonic
 from typing import IO, Any, Final
 from urllib.error import URLError
 from urllib.parse import urlsplit
-from urllib.request import HTTPRedirectHandler, Request, build_opener
+from urllib.request import (
+    HTTPRedirectHandler,
+    OpenerDirector,
+    ProxyHandler,
+    Request,
+    build_opener,
+)
 
 from teller.errors import BadUsage
 from teller.graph.explanation import Fact, Sentence
@@ -44,7 +50,7 @@ _ASK: Final = (
 class _Stay(HTTPRedirectHandler):
     """Goes to no other address: the key and the text are for the one that the user named."""
 
-    def redirect_request(self, *told: Any) -> None:
+    def redirect_request(self, *told: Any, **more: Any) -> None:
         """Refuse."""
 
 
@@ -81,11 +87,16 @@ class Endpoint:
             f"{self.url.rstrip('/')}/chat/completions", json.dumps(body).encode(), headers
         )
         try:
-            with build_opener(_Stay).open(asked, timeout=self.timeout_s) as answer:
+            with self._opener().open(asked, timeout=self.timeout_s) as answer:
                 said = self._read(answer)
         except (URLError, OSError, HTTPException, ValueError) as err:
             raise BadUsage(f"the endpoint did not answer: {_reason(err)}") from None
         return _texts(said, len(texts))
+
+    def _opener(self) -> OpenerDirector:
+        """Go through the user's proxies, but not to this machine."""
+        here = urlsplit(self.url).hostname in _HERE
+        return build_opener(_Stay, *([ProxyHandler({})] if here else []))
 
     def _read(self, answer: IO[bytes]) -> bytes:
         """Read an answer bit by bit: one that trickles must not take for ever."""

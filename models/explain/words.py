@@ -72,7 +72,9 @@ OWN: Final[Mapping[str, str]] = {
 }
 
 # What is no mere word: a number, a name that a program made, a count spelt out.
-_NAME: Final = re.compile(r"[^\W_]*(?:[_/@]|::|\.(?=\w)|(?<=[a-z])(?=[A-Z])|(?=\d))[\w.:/@-]*")
+_NAME: Final = re.compile(
+    r"\w+(?:-\w+)+|[^\W_]*(?:[_/@]|::|\.(?=\w)|(?<=[a-z])(?=[A-Z])|(?=\d))[\w.:/@-]*"
+)
 _COUNTS: Final = re.compile(
     r"(?i)\b(?:two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|dozens?|hundreds?|"
     r"thousands?|millions?|half|halves|third|quarter|twice|double[sd]?|triple[sd]?|percent|"
@@ -221,11 +223,11 @@ def of_part(part: Part, words: str, ids: Sequence[tuple[str, int]] = (),
     return Sentence(part, "", words, ids=tuple(ids), edges=tuple(edges))
 
 
-def loose(text: str) -> Counter[str]:
+def loose(text: str, *, counts: bool = True) -> Counter[str]:
     """Give what in mere words says more than words: numbers, made names, counts, denials."""
     names = (m[0].strip(".:/-") for m in _NAME.finditer(text))
-    counts = (m[0].lower() for m in _COUNTS.finditer(text))
-    return Counter(w for w in (*names, *counts) if w)
+    said = (m[0].lower() for m in _COUNTS.finditer(text) if counts)
+    return Counter(w for w in (*names, *said) if w)
 
 
 def plain(sentence: Sentence) -> str:
