@@ -13,7 +13,7 @@ from http.client import HTTPException
 from pathlib import Path
 from time import monotonic
 from typing import IO, Any, Final
-from urllib.error import URLError
+from urllib.error import HTTPError, URLError
 from urllib.parse import urlsplit
 from urllib.request import (
     HTTPRedirectHandler,
@@ -112,9 +112,9 @@ class Endpoint:
 
 def _reason(err: Exception) -> str:
     """Say what went wrong in words of ours: an error's own may hold what was sent."""
-    code = getattr(err, "code", None)
-    if code is not None:
-        return f"HTTP {code}"
+    if isinstance(err, HTTPError):
+        err.close()
+        return f"HTTP {err.code}"
     inner = getattr(err, "reason", err)
     return "it took too long" if isinstance(inner, TimeoutError) else type(inner).__name__
 
@@ -141,7 +141,7 @@ def rephrased(
     """
     said, dropped = list[Sentence](), 0
     for sentence, text in zip(sentences, endpoint.ask([s.text for s in sentences]), strict=True):
-        other = _other(sentence, text.strip())
+        other = _other(sentence, text)
         if other is None or proof.flaw(other):
             said.append(sentence)
             dropped += 1
@@ -152,7 +152,7 @@ def rephrased(
 
 def _other(sentence: Sentence, text: str) -> Sentence | None:
     """Find each fact in the new words, in order; None where one is lost or the words are none."""
-    if not text or len(text) > LONGER * len(sentence.text) + 40:
+    if not text.strip() or len(text) > LONGER * len(sentence.text) + 40:
         return None
     found, at = list[Fact](), 0
     for fact in sentence.facts:
