@@ -20,7 +20,7 @@ def step_bars(rows: Sequence[Row], theme: str) -> Chart:
     tones, paper = look.SEVERITY[theme], look.PAPER[theme]
     colors = {"this": paper["accent"], "too long": tones["high"], "as usual": paper["line"]}
     return (
-        alt.Chart(alt.Data(values=list(rows)))
+        alt.Chart(_data(rows))
         .mark_bar(size=max(1.5, min(14, 900 / len(rows))))
         .encode(
             x=_steps(rows),
@@ -42,7 +42,7 @@ def excess_bars(
     """Give how much too long each step was, of `step, over, ms`; the finding's are shaded."""
     tone = look.SEVERITY[theme][severity]
     bars = (
-        alt.Chart(alt.Data(values=list(rows)))
+        alt.Chart(_data(rows))
         .mark_bar(color=tone, size=max(2, min(8, 900 // max(len(rows), 1))))
         .encode(
             x=_steps(rows, "step"),
@@ -53,7 +53,7 @@ def excess_bars(
     if zone is None:
         return bars.properties(height=150)
     shade = (
-        alt.Chart(alt.Data(values=[{"a": zone[0] - 0.5, "b": zone[1] + 0.5}]))
+        alt.Chart(_data([{"a": zone[0] - 0.5, "b": zone[1] + 0.5}]))
         .mark_rect(opacity=0.12, color=tone)
         .encode(x="a:Q", x2="b:Q")
     )
@@ -63,9 +63,9 @@ def excess_bars(
 def heat(cells: Sequence[Row], theme: str) -> Chart:
     """Give rank by step, of `teller.ui.heatmap.cells`; a cell may be chosen."""
     rows = len({cell["row"] for cell in cells})
-    colors = alt.Scale(range=list(look.PAPER[theme]["heat"]), interpolate="rgb")
+    colors = alt.Scale(range=list(look.HEAT[theme]), interpolate="rgb")
     return (
-        alt.Chart(alt.Data(values=list(cells)))
+        alt.Chart(_data(cells))
         .mark_rect()
         .encode(
             x=alt.X("column:O", title="step", axis=alt.Axis(labelOverlap=True, labelAngle=0)),
@@ -88,7 +88,7 @@ def histogram(values_ms: Iterable[float], title: str, what: str, theme: str,
     """Give how often each time was met, with a target as a line."""
     values = [{"ms": value} for value in values_ms]
     bars = (
-        alt.Chart(alt.Data(values=values))
+        alt.Chart(_data(values))
         .mark_bar(color=look.PAPER[theme]["accent"])
         .encode(
             x=alt.X("ms:Q", bin=alt.Bin(maxbins=40), title=title),
@@ -98,7 +98,7 @@ def histogram(values_ms: Iterable[float], title: str, what: str, theme: str,
     if target_ms is None:
         return bars.properties(height=220)
     rule = (
-        alt.Chart(alt.Data(values=[{"ms": target_ms}]))
+        alt.Chart(_data([{"ms": target_ms}]))
         .mark_rule(color=look.SEVERITY[theme]["critical"], strokeWidth=2)
         .encode(x="ms:Q")
     )
@@ -110,7 +110,7 @@ def trend(rows: Sequence[Row], theme: str) -> Chart:
     tones, order = look.SEVERITY[theme], list(SEVERITIES[::-1])
     runs = dict.fromkeys(row["run"] for row in sorted(rows, key=lambda row: int(row["when"])))
     return (
-        alt.Chart(alt.Data(values=list(rows)))
+        alt.Chart(_data(rows))
         .mark_bar()
         .encode(
             x=alt.X(
@@ -141,6 +141,10 @@ def graph(
         "emphasis": {"focus": "adjacency", "lineStyle": {"width": 5}},
     }  # fmt: skip
     return {"animation": False, "tooltip": {"confine": True}, "series": [series]}
+
+
+def _data(rows: Iterable[Row]) -> Any:
+    return alt.Data(values=list(rows))  # type: ignore[no-untyped-call]
 
 
 def _steps(rows: Sequence[Row], title: str | None = None) -> Any:

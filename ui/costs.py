@@ -45,7 +45,10 @@ def tokens_lost_in(steps: pa.Table, finding: Finding) -> float | None:
     """Give the same of the steps of one rank, as `rank_steps` gives them."""
     rows = steps.select(["step_index", "start_ns", "end_ns", "token_count"]).to_pydict()
     index = np.array(rows["step_index"], np.int64)
-    inside = (index >= finding.first_step) & (index <= finding.last_step)
+    first, last = finding.first_step, finding.last_step
+    if first is None or last is None:
+        return None
+    inside = (index >= first) & (index <= last)
     tokens = np.array([t or 0 for t in rows["token_count"]], np.float64)[inside]
     if not inside.any() or not tokens.sum():
         return None

@@ -12,9 +12,12 @@ SEVERITY: Final = {
 }  # fmt: skip
 PAPER: Final = {
     "light": {"card": "#f6f8fb", "line": "#d5dbe5", "muted": "#4d5665", "ink": "#0b1220",
-              "accent": "#1f56c4", "heat": ("#eef2f8", "#f7b27a", "#c8102e")},
+              "accent": "#1f56c4"},
     "dark": {"card": "#171e28", "line": "#2f3a49", "muted": "#a9b4c4", "ink": "#e4e9f1",
-             "accent": "#8ab0ff", "heat": ("#1b2430", "#a65a1e", "#ff6b5e")},
+             "accent": "#8ab0ff"},
+}  # fmt: skip
+HEAT: Final = {
+    "light": ("#eef2f8", "#f7b27a", "#c8102e"), "dark": ("#1b2430", "#a65a1e", "#ff6b5e"),
 }  # fmt: skip
 
 

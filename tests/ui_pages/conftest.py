@@ -123,7 +123,7 @@ class Seen:
             """() => {
               const app = document.querySelector('[data-testid="stApp"]');
               return app && app.getAttribute('data-test-script-state') === 'notRunning'
-                && !document.querySelector('[data-testid="stSkeleton"],[data-testid="stAppSkeleton"]')
+                && !document.querySelector('[data-testid$=Skeleton]')
                 && document.querySelector('.t-head, .t-card');
             }"""
         )

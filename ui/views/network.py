@@ -162,7 +162,8 @@ def _table(edges: list[Edge], picked: Edge | None) -> Edge | None:
         selection_mode="single-row", alt="Paths, slowest first",
     )  # fmt: skip
     st.caption("Choose a path, here or in the picture, to see its collectives.")
-    return edges[said.selection.rows[0]] if said.selection.rows else picked
+    rows: list[int] = said.selection.rows
+    return edges[rows[0]] if rows else picked
 
 
 shell.show(page)

@@ -2,6 +2,7 @@
 
 import sys
 import tomllib
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -131,10 +132,8 @@ def _login(file: Path | None) -> dict[str, Any] | None:
     table = said.get("auth")
     if not isinstance(table, dict) or not {"redirect_uri", "cookie_secret"} <= table.keys():
         raise BadUsage(f"--login {file}: it needs [auth] with redirect_uri and cookie_secret")
-    try:
-        import authlib  # noqa: F401 - Streamlit needs it for a login
-    except ModuleNotFoundError as err:
-        raise BadUsage("--login needs Authlib; pip install 'teller-rca[ui]'") from err
+    if find_spec("authlib") is None:  # Streamlit needs it for a login
+        raise BadUsage("--login needs Authlib; pip install 'teller-rca[ui]'")
     return table
 
 
