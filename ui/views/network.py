@@ -132,14 +132,17 @@ def _graph(
             (tones["critical"], f"path {layout.SLOW} times slower than its like"),
         ]
     )
-    return _picked(said, edges)
+    return _picked(said, edges, nodes)
 
 
-def _picked(said: Any, edges: list[Edge]) -> Edge | None:
-    for group in (getattr(said, "selection", None) or {}).get("points", []) or []:
-        indices = group.get("data_indices") or []
-        if group.get("data_type") == "edge" and indices and indices[0] < len(edges):
-            return edges[indices[0]]
+def _picked(said: Any, edges: list[Edge], nodes: list[dict[str, Any]]) -> Edge | None:
+    """Give the path that was clicked; of a node, its slowest one."""
+    for group in said.selection.selected:
+        for at in group["data_indices"]:
+            if group["data_type"] == "edge":
+                return edges[at] if at < len(edges) else None
+            name = nodes[at]["name"] if at < len(nodes) else ""
+            return next((e for e in edges if name in map(phrase.visible, (e.first, e.last))), None)
     return None
 
 
