@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
-from teller.errors import TooMuch
+from teller.errors import TellerError
 from teller.graph.explanation import Part, Sentence
 from teller.graph.finding import Finding
 from teller.graph.store import Store
@@ -85,7 +85,7 @@ def told(
     for finding in findings:
         try:
             one = explained(case, finding, grounds.get(finding.id), again)
-        except TooMuch as err:
+        except (TellerError, LookupError, ValueError, TypeError) as err:  # the finding stands
             said.append(finding)
             notes.append(f"{finding.title}: not explained: {err}")
             continue

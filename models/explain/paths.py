@@ -36,7 +36,7 @@ def path(case: Case, finding: Finding) -> list[Sentence]:
 
 def _ask(case: Case, name: str, **params: Any) -> Row:
     """Give the first row of a named query, or nothing."""
-    rows: list[Row] = queries.run(case.store, name, **params).to_pylist()
+    rows = case.rows(queries.text(name), params)
     return rows[0] if rows else {}
 
 
@@ -154,7 +154,7 @@ def _records(case: Case, finding: Finding) -> Iterator[Sentence]:
         if shown.kind == "LogLine":
             found = list(_line(case, shown.id))
         elif shown.kind == "Sample":
-            rows = queries.run(case.store, "explain_about", sample=shown.id).to_pylist()
+            rows = case.rows(queries.text("explain_about"), {"sample": shown.id})
             found = [
                 of_part("path", _ABOUT[r["kind"]],
                         edges=(Edge("ABOUT", "Sample", shown.id, r["kind"], r["id"]),))
