@@ -6,7 +6,8 @@
 * What the model alone says becomes a finding of its own, as sure as the model is of abnormality
   and class together; below `LEAST` it is left out. It is `low` below one half, and where the model
   is not calibrated on a healthy run of the deployment: an alarm needs more than a stranger's word.
-* A finding of the model that a rule explains (same class or siblings, same ground) is not repeated.
+* A finding of the model that a rule explains (same class or siblings, same ground) is not repeated,
+  and neither is one about steps that a rule is sure of: the rule's voices show what was heard.
 """
 
 from collections.abc import Iterable, Sequence
@@ -16,12 +17,14 @@ from typing import Final
 from teller.graph import ids
 from teller.graph.classes import class_named, classes
 from teller.graph.finding import Cost, Evidence, Finding, Severity
+from teller.graph.judgement import claims
 from teller.models.voice import UNKNOWN, Said
 
 MODELSET: Final = "model"
 SAME: Final = 0.5
 SIBLING: Final = 0.25
 LEAST: Final = 0.25
+SURE: Final = 0.7  # of a rule: no other word is needed about the same steps
 SHARES: Final[tuple[tuple[float, Severity], ...]] = (
     (0.5, "critical"), (0.15, "high"), (0.03, "medium"), (0.01, "low"),
 )  # fmt: skip
@@ -77,6 +80,8 @@ def _same_steps(finding: Finding, one: Said) -> bool:
 
 def _explains(finding: Finding, one: Said) -> bool:
     """Tell whether a rule's finding says it already; one without steps speaks of the whole run."""
+    if _same_steps(finding, one) and finding.confidence >= SURE and claims(finding) == "fault":
+        return True
     everywhere = finding.first_step is None and finding.severity != "info"
     return (everywhere or _same_steps(finding, one)) and agreement(finding.klass, one) > 0
 

@@ -112,8 +112,8 @@ def _calibration(per_1000: float, promised: bool, here: bool) -> Iterator[str]:
         )
     if not promised:
         yield (
-            f"{per_1000:g} false alarms in 1,000 steps cannot be promised by as few clean steps or "
-            "runs as the calibration has: the strictest threshold is used"
+            f"{per_1000:g} false alarms in 1,000 steps are kept on what the model was calibrated "
+            "on, but so few clean steps or runs cannot promise them"
         )
 
 
