@@ -24,7 +24,7 @@ CHROMIUM = (
 )
 FLAGS = ("--no-sandbox", "--disable-gpu", "--disable-background-networking", "--no-first-run")
 RUN = "from teller.cli import run; run()"
-PATIENCE_MS = 90_000
+PATIENCE_MS = 180_000
 
 
 def teller(*words: str) -> "subprocess.CompletedProcess[str]":
