@@ -193,7 +193,7 @@ def test_nobody_writes_a_note_unless_it_is_allowed(pages: Pages, see: See, own_d
         seen = see(f"{running.url}/incident")
         page = seen.page
         page.get_by_role("button", name=wanted).click()
-        page.get_by_role("radio", name="Acknowledge").locator("xpath=..").click()
+        page.get_by_text("Acknowledge", exact=True).click()
         page.get_by_label("Note", exact=True).fill(f"seen it, {NAMES[0]}")
         page.get_by_role("button", name="Save").click()
         page.get_by_text("acknowledged").first.wait_for()

@@ -66,7 +66,8 @@ def _incident(here: Place) -> Incident:
     every = here.incidents()
     if not every:
         raise NothingUsable("there is no incident in this store")
-    if wanted is None:
+    if wanted is None:  # what it becomes may change the order: the address keeps to this one
+        st.query_params["incident"] = str(every[0].id)
         return every[0]
     for one in every:
         if one.id == wanted:
