@@ -79,8 +79,9 @@ def hear(generation: Path, store: Store, run: int, ask: Ask, healthy: Path | Non
         threshold, promised = on_healthy(threshold, chance, ask.per_1000)
     said = episodes(samples, scores, model.card.classes, threshold, hosts, devices)
     shown = tuple(tuple(_evidence(one, case)) for one in said)
-    notes = [*_notes(said, samples, scores)]
+    notes: list[str] = []
     if said:
+        notes += _notes(said, samples, scores)
         notes += _calibration(ask.per_1000, promised, healthy is not None)
     return Heard(tuple(said), shown, tuple(notes), healthy is not None)
 

@@ -12,6 +12,7 @@ import pytest
 from teller import pipeline
 from teller.graph.project import project
 from teller.graph.workspace import Workspace
+from teller.models.listening import Ask
 from teller.pipeline import Options, Silent
 
 
@@ -35,7 +36,7 @@ def test_a_case_is_answered_right(
     folder = tmp_path / "input"
     shutil.copytree(case, folder, ignore=shutil.ignore_patterns("expected.json"))
     workspace = Workspace(tmp_path / "workspace", project=project)
-    said = pipeline.diagnose([folder], workspace, Options(), Silent()).to_json()
+    said = pipeline.diagnose([folder], workspace, Options(model=Ask()), Silent()).to_json()
     asked = json.loads((case / "expected.json").read_text("utf-8"))["score"]
     mark = marks.mark(case.name, asked, json.loads(json.dumps(said)))
     assert mark.total >= 95, mark.missed

@@ -131,13 +131,7 @@ class Network(nn.Module):
 
         `own_x` is zeros of shape (iterations, hidden): where the iterations begin.
         """
-        nodes = {
-            "rank": self.into["rank"](self._scaled("rank", rank_x)),
-            "op": self.into["op"](torch.cat([self._scaled("op", op_x), self.words(op_text)], 1)),
-            "meet": self.into["meet"](self._scaled("meet", meet_x)),
-            "line": self.into["line"](torch.cat([line_x, self.words(line_text)], 1)),
-            "own": own_x,
-        }
+        nodes = self._nodes(rank_x, op_x, op_text, meet_x, line_x, line_text) | {"own": own_x}
         edges = {
             "op_rank": op_rank, "rank_meet": rank_meet, "rank_iteration": rank_iteration,
             "meet_iteration": meet_iteration, "line_iteration": line_iteration,
@@ -152,6 +146,22 @@ class Network(nn.Module):
             self.state(own).squeeze(1), self.klass(own), self.rank(of_rank).squeeze(1),
             self.op(of_op).squeeze(1),
         )  # fmt: skip
+
+    def _nodes(
+        self,
+        rank_x: Tensor,
+        op_x: Tensor,
+        op_text: Tensor,
+        meet_x: Tensor,
+        line_x: Tensor,
+        line_text: Tensor,
+    ) -> dict[str, Tensor]:
+        return {
+            "rank": self.into["rank"](self._scaled("rank", rank_x)),
+            "op": self.into["op"](torch.cat([self._scaled("op", op_x), self.words(op_text)], 1)),
+            "meet": self.into["meet"](self._scaled("meet", meet_x)),
+            "line": self.into["line"](torch.cat([line_x, self.words(line_text)], 1)),
+        }
 
     def _scaled(self, name: str, x: Tensor) -> Tensor:
         mean, scale = getattr(self, f"{name}_mean"), getattr(self, f"{name}_scale")

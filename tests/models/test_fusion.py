@@ -65,7 +65,8 @@ def test_a_rule_about_the_whole_run_explains_the_model() -> None:
 
 def test_a_model_that_no_healthy_run_calibrated_raises_no_alarm_by_itself() -> None:
     [one] = fused([], [SAID], 5, [SHOWN], 4)
-    assert (one.severity, one.confidence) == ("low", pytest.approx(0.72))
+    assert one.severity == "low"
+    assert one.confidence == pytest.approx(0.72)
 
 
 def test_where_a_rule_is_sure_the_model_adds_its_voice_and_no_other_culprit() -> None:
