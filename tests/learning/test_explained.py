@@ -41,7 +41,7 @@ def test_shares_count_only_what_can_be_said() -> None:
 
 @pytest.mark.slow
 def test_a_slow_rank_is_explained_and_gone_from_its_replay(tmp_path: Path) -> None:
-    wanted = Wanted("vllm", "qwen2_5_0_5b", "", "eager", Layout(2, 1, 1, 1), 20)
+    wanted = Wanted("vllm", "qwen3_8b", "", "graph", Layout(2, 1, 1, 1), 20)
     order = Order(11, ("slow_rank",), wanted, 2.0)
     run, replay = produce(order, tmp_path).folder, produce_replay(order, tmp_path)
     found = of_folder(run, replay)
