@@ -24,12 +24,18 @@ RUN_NAME = f"night {NAMES[2]} {NAMES[0]}"
 STEPS = 6
 
 
+def write_traces(run: Path, later_us: int = 0) -> None:
+    """Write the traces of both ranks, recorded that much later."""
+    run.mkdir(parents=True)
+    for rank in (0, 1):
+        said = json.dumps(_trace(rank, later_us))
+        (run / f"rank{rank}.pt.trace.json").write_text(said)
+
+
 def make_hostile(folder: Path, workspace: Path) -> None:
     """Write the run, read it into the workspace, and say a finding about it."""
     run = folder / "run"
-    run.mkdir(parents=True)
-    for rank in (0, 1):
-        (run / f"rank{rank}.pt.trace.json").write_text(json.dumps(_trace(rank)))
+    write_traces(run)
     (run / "rank0.log").write_text("".join(f"{LINE} {n}\n" for n in range(3)))
     _manifest(run)
     place = Workspace(workspace, project=project, rest=rest)
@@ -39,12 +45,12 @@ def make_hostile(folder: Path, workspace: Path) -> None:
         keep(writer, {got.runs[0].id: [_finding(writer, got.runs[0].id)]}, "rules-1")
 
 
-def _trace(rank: int) -> dict[str, object]:
+def _trace(rank: int, later_us: int) -> dict[str, object]:
     events: list[dict[str, object]] = [
         {"ph": "M", "name": "process_name", "pid": 1, "tid": 0, "args": {"name": "python"}}
     ]
     for step in range(STEPS):
-        start = 1_764_456_192_000_000 + step * 10_000
+        start = 1_764_456_192_000_000 + later_us + step * 10_000
         events.append(_span(f"ProfilerStep#{step}", "user_annotation", start, 9_000))
         events += [
             _span(name, "cpu_op", start + 100 + at * 1_300, 1_000 + 900 * (rank and at == 0))
