@@ -44,10 +44,28 @@ class Watched:
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """What an incident was in one run; without a finding it was clean, or was not judged."""
+    """What an incident was in one run; without a finding it was clean, or was not judged.
+
+    A run may show it several times, each with its own stretch of steps; the weightiest is first.
+    """
 
     run: Watched
-    finding: Finding | None
+    findings: tuple[Finding, ...] = ()
+
+    @property
+    def finding(self) -> Finding | None:
+        """Give the weightiest finding."""
+        return self.findings[0] if self.findings else None
+
+    @property
+    def gpu_seconds(self) -> float:
+        """Give the GPU time that all its findings cost."""
+        return sum(one.cost.gpu_seconds for one in self.findings)
+
+    @property
+    def share(self) -> float:
+        """Give the share of the run's time that all its findings cost."""
+        return min(1.0, sum(one.cost.share for one in self.findings))
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,8 +198,7 @@ def _incident(
 ) -> Incident:
     klass, culprit = key
     seen = [
-        Seen(run, next((f for f in run.findings if counts(f) and _key(f) == key), None))
-        for run in runs
+        Seen(run, tuple(f for f in run.findings if counts(f) and _key(f) == key)) for run in runs
     ]
     first = next(place for place, one in enumerate(seen) if one.finding is not None)
     stretch, clean = _latest_stretch(seen[first:], clean_runs)
@@ -194,8 +211,8 @@ def _incident(
         title=last.finding.title, state=_state(notes, stretch, clean >= clean_runs),
         severity=last.finding.severity, since_epoch_ns=_moment(stretch[0]),
         last_epoch_ns=_moment(last, ends=True), seen=tuple(seen[first:]), clean_runs=clean,
-        gpu_seconds=sum(s.finding.cost.gpu_seconds for s in stretch if s.finding),
-        excess_ns=sum(s.finding.cost.excess_ns for s in stretch if s.finding), notes=notes,
+        gpu_seconds=sum(one.gpu_seconds for one in stretch),
+        excess_ns=sum(f.cost.excess_ns for one in stretch for f in one.findings), notes=notes,
     )  # fmt: skip
 
 
@@ -229,9 +246,8 @@ def _state(notes: Sequence[Note], stretch: Sequence[Seen], is_clean: bool) -> St
 
 
 def _moment(one: Seen, *, ends: bool = False) -> int:
-    assert one.finding is not None
-    offset = one.finding.end_ns if ends else one.finding.start_ns
-    return one.run.time_epoch_ns + (offset or 0)
+    times = [(f.end_ns if ends else f.start_ns) or 0 for f in one.findings]
+    return one.run.time_epoch_ns + (max(times) if ends else min(times))
 
 
 def _weight(incident: Incident) -> tuple[float, ...]:

@@ -86,7 +86,7 @@ def facts(
 ) -> list[tuple[str, str, str]]:
     """Give since when, who, and what it costs: what a card shows."""
     found = lost(place, incident)
-    share = incident.finding.cost.share
+    share = incident.latest.share
     rows = [
         ("Since", day(incident.since_epoch_ns), ago(incident.since_epoch_ns, now_ns)),
         ("Who", incident.culprit, ""),
@@ -119,7 +119,7 @@ def _clean(incident: Incident) -> str:
 
 def trend(incident: Incident) -> list[float]:
     """Give its share of the time in each run, in percent; 0 where it was not seen."""
-    return [round(100 * s.finding.cost.share, 2) if s.finding else 0.0 for s in incident.seen]
+    return [round(100 * one.share, 2) for one in incident.seen]
 
 
 def table(found: list[Incident]) -> pa.Table:

@@ -39,6 +39,14 @@ def test_one_class_and_culprit_is_one_incident_over_runs() -> None:
     assert (one.gpu_seconds, one.excess_ns) == (4.0, 2_000)
 
 
+def test_all_stretches_of_a_run_count() -> None:
+    later = replace(SLOW, id=3, severity="low", start_ns=50, end_ns=90)
+    [one] = gather(runs((SLOW, later)))
+    assert (one.gpu_seconds, one.excess_ns, one.run_count) == (4.0, 2_000, 1)
+    assert (one.since_epoch_ns, one.last_epoch_ns, one.severity) == (DAY + 5, DAY + 90, "high")
+    assert one.latest.share == 0.4
+
+
 def test_two_culprits_are_two_incidents_and_so_are_two_deployments() -> None:
     assert len(gather(runs((SLOW, OTHER)))) == 2
     assert len(gather(runs((SLOW,)) + runs((SLOW,), deployment="search"))) == 2

@@ -38,7 +38,7 @@ def page() -> None:
     here = shell.place()
     here.runs()
     one = _incident(here)
-    finding = _finding(here, one)
+    finding = _finding(one)
     said = f"{one.severity} · {one.state}" + (f" · {one.deployment}" if one.deployment else "")
     verbatim.html(
         f'<section class="t-card t-{one.severity}"><div class="t-sev">{{said}}</div>'
@@ -48,6 +48,7 @@ def page() -> None:
         facts=verbatim.facts(costs.facts(here, one)),
     )
     _bar(here, one, finding)
+    _stretches(one, finding)
     left, right = st.columns([3, 2], gap="large")
     with left:
         _why(finding)
@@ -75,10 +76,25 @@ def _incident(here: Place) -> Incident:
     raise UnknownName("incident", str(wanted), [str(one.id) for one in every[:5]])
 
 
-def _finding(here: Place, one: Incident) -> Finding:
-    """Give the finding of the run that the address names, else the latest."""
-    run = shell.number("run")
-    return next((s.finding for s in one.seen if s.finding and s.run.run == run), one.finding)
+def _finding(one: Incident) -> Finding:
+    """Give the finding that the address names, else of the run it names, else the latest."""
+    number, run = shell.number("finding"), shell.number("run")
+    every = [finding for seen in one.seen for finding in seen.findings]
+    named = [f for f in every if f.id == number] or [f for f in every if f.run == run]
+    return named[0] if named else one.finding
+
+
+def _stretches(one: Incident, finding: Finding) -> None:
+    """Show the ways to the other stretches of the same run that show it."""
+    same = [f for seen in one.seen for f in seen.findings if f.run == finding.run]
+    if len(same) < 2:
+        return
+    st.caption(f"This run shows it {len(same)} times; what follows is about one of them.")
+    with st.container(horizontal=True):
+        for other in same:
+            if other.id != finding.id and other.first_step is not None:
+                label = f"Steps {other.first_step:,} to {other.last_step or other.first_step:,}"
+                shell.link("incident", label, incident=one.id, finding=other.id)
 
 
 def _bar(here: Place, one: Incident, finding: Finding) -> None:
@@ -230,8 +246,8 @@ def _runs(one: Incident) -> None:
                 "recorded": costs.day(s.run.time_epoch_ns),
                 "seen": "seen" if s.finding else "clean" if s.run.judged else "not diagnosed",
                 "severity": s.finding.severity if s.finding else "",
-                "share": f"{phrase.share(s.finding.cost.share)}" if s.finding else "",
-                "gpu": costs.gpu(s.finding.cost.gpu_seconds) if s.finding else "",
+                "share": phrase.share(s.share) if s.finding else "",
+                "gpu": costs.gpu(s.gpu_seconds) if s.finding else "",
             }
             for s in reversed(one.seen)
         ],

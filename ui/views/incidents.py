@@ -134,7 +134,7 @@ def _trend(every: list[Incident]) -> None:
     rows = [
         {
             "run": seen.run.name, "when": seen.run.time_epoch_ns // 1_000_000,
-            "severity": seen.finding.severity, "gpu_s": seen.finding.cost.gpu_seconds,
+            "severity": seen.finding.severity, "gpu_s": seen.gpu_seconds,
             "deployment": seen.run.deployment,
         }
         for one in every

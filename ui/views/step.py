@@ -84,8 +84,8 @@ def _back(seen: Scene) -> None:
     if seen.finding is None:
         return
     for one in seen.place.incidents():
-        if any(s.finding is not None and s.finding.id == seen.finding.id for s in one.seen):
-            shell.link("incident", "Back to the incident", incident=one.id)
+        if any(f.id == seen.finding.id for run in one.seen for f in run.findings):
+            shell.link("incident", "Back to the incident", incident=one.id, finding=seen.finding.id)
 
 
 def _strip(seen: Scene) -> None:
