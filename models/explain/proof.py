@@ -16,6 +16,9 @@ from teller.models.wording import printed
 
 _COLUMNS: Final = {n.label: {c.name for c in n.columns} for n in NODES}
 _ENDS: Final = {(r.type, a.label, b.label): r for r in RELATIONS for a, b in r.ends}
+_RECORDED: Final = (
+    "MATCH (s:Sample) WHERE s.run_id = $run AND s.rank = $rank RETURN s.id AS id LIMIT 1"
+)
 _NEAR: Final = 1e-9  # sums of floating point differ in their last digits
 
 
@@ -108,8 +111,13 @@ class Proof:
             return ""
         kind, node = fact.names
         if not node or self._names.of(kind, fact.value) is None:
-            return f"no {kind} of this run is {fact.text}"
+            absent = kind == "Rank" and self._recorded(fact.value)
+            return "" if absent else f"no {kind} of this run is {fact.text}"
         return "" if self._goes_by(kind, node, fact.value) else f"{fact.text} is another {kind}"
+
+    def _recorded(self, rank: Any) -> bool:
+        """Tell whether others' records name a rank of which nothing was captured."""
+        return bool(self._case.rows(_RECORDED, {"rank": rank}))
 
     def _goes_by(self, kind: str, node: int, name: Any) -> bool:
         if kind == "Step":  # every rank has one of that number
