@@ -144,7 +144,7 @@ def graph(
 
 
 def _data(rows: Iterable[Row]) -> Any:
-    return alt.Data(values=list(rows))  # type: ignore[no-untyped-call]
+    return alt.Data(values=list(rows))  # type: ignore[no-untyped-call]  # its types are partial
 
 
 def _steps(rows: Sequence[Row], title: str | None = None) -> Any:

@@ -101,7 +101,7 @@ class Endpoint:
     def _read(self, answer: IO[bytes]) -> bytes:
         """Read an answer bit by bit: one that trickles must not take for ever."""
         said, until = b"", monotonic() + self.timeout_s
-        while more := answer.read1(_BIT):  # type: ignore[attr-defined]
+        while more := answer.read1(_BIT):  # type: ignore[attr-defined]  # a response of http has it
             said += more
             if len(said) > MOST_BYTES:
                 raise BadUsage(f"the endpoint's answer is longer than {MOST_BYTES >> 10} KiB")

@@ -11,11 +11,14 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO
+from typing import IO, TYPE_CHECKING, Literal
 
 import pytest
 
 from .hostile import make_hostile
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser, Request
 
 pytest.importorskip("streamlit", reason="the extra `ui` is not installed")
 
@@ -25,6 +28,7 @@ CHROMIUM = (
 FLAGS = ("--no-sandbox", "--disable-gpu", "--disable-background-networking", "--no-first-run")
 RUN = "from teller.cli import run; run()"
 PATIENCE_MS = 180_000
+Theme = Literal["light", "dark"]
 
 
 def teller(*words: str) -> "subprocess.CompletedProcess[str]":
@@ -84,13 +88,15 @@ def pages(demo: Path) -> Iterator[Pages]:
 
 
 @pytest.fixture(scope="session")
-def browser() -> Iterator["Browser"]:  # type: ignore[name-defined]  # noqa: F821
+def browser() -> Iterator["Browser"]:
     """Give Chromium; where all must be tested, its absence is a failure."""
     if CHROMIUM is None:
         if os.environ.get("CI") == "true":
             pytest.fail("Chromium is needed: apt-get install chromium")
         pytest.skip("no Chromium here: apt-get install chromium, or set CHROMIUM")
-    playwright = pytest.importorskip("playwright.sync_api")
+    playwright = pytest.importorskip(
+        "playwright.sync_api", reason="the extra `dev` is not installed"
+    )
     with playwright.sync_playwright() as started:
         opened = started.chromium.launch(executable_path=CHROMIUM, args=list(FLAGS))
         yield opened
@@ -100,8 +106,8 @@ def browser() -> Iterator["Browser"]:  # type: ignore[name-defined]  # noqa: F82
 class Seen:
     """A page of the browser: what it asked of the network, and what went wrong in it."""
 
-    def __init__(self, browser: object, theme: str = "light", width: int = 1300) -> None:
-        self.context = browser.new_context(  # type: ignore[attr-defined]
+    def __init__(self, browser: "Browser", theme: Theme = "light", width: int = 1300) -> None:
+        self.context = browser.new_context(
             viewport={"width": width, "height": 1000}, color_scheme=theme, accept_downloads=True
         )
         self.page = self.context.new_page()
@@ -145,18 +151,18 @@ class Seen:
     def close(self) -> None:
         self.context.close()
 
-    def _asked(self, request: object) -> None:
-        url = request.url  # type: ignore[attr-defined]
+    def _asked(self, request: "Request") -> None:
+        url = request.url
         if url.startswith(("http", "ws")) and "//127.0.0.1" not in url:
             self.outside.append(url)
 
 
 @pytest.fixture
-def see(browser: object) -> Iterator[Callable[..., Seen]]:
+def see(browser: "Browser") -> Iterator[Callable[..., Seen]]:
     """Give what opens an address in a fresh page of the browser."""
     opened: list[Seen] = []
 
-    def look(url: str, theme: str = "light", width: int = 1300) -> Seen:
+    def look(url: str, theme: Theme = "light", width: int = 1300) -> Seen:
         opened.append(Seen(browser, theme, width))
         return opened[-1].open(url)
 

@@ -31,7 +31,7 @@ def spelt(sentence: Sentence, number: int, text: str, **more: object) -> Sentenc
     old = sentence.facts[number]
     longer = len(text) - len(old.text)
     facts = [replace(f, at=f.at + longer) if f.at > old.at else f for f in sentence.facts]
-    facts[number] = replace(old, text=text, **more)  # type: ignore[arg-type]
+    facts[number] = replace(old, text=text, **more)  # type: ignore[arg-type]  # fields by name
     said = sentence.text[: old.at] + text + sentence.text[old.at + len(old.text) :]
     return replace(sentence, text=said, facts=tuple(facts))
 
